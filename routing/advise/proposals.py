@@ -42,8 +42,8 @@ class Shape:
         Number of switches, and number of cables between switches.  The fabric of a dragonfly may have fewer cables,
         because some ports for links between groups may stay empty.
     share
-        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: the capacity of
-        a leaf's links up, divided by the capacity of its links to CAs.
+        Estimated upper bound of the bisection, whatever the tables are, as a share of the CAs' rate.  For a tree: the
+        capacity of a leaf's links up, divided by the capacity of its links to CAs.
     """
 
     family: str
@@ -72,7 +72,7 @@ class Proposal:
         For a tree: the capacity of a leaf's links to CAs, divided by the capacity of its links up.  None for other
         families.
     bisection
-        Upper bound of the bisection for any tables, as a share of the CAs' rate; None with a single switch.
+        Upper bound of the bisection, whatever the tables are, as a share of the CAs' rate; None with a single switch.
     """
 
     shape: Shape
@@ -206,9 +206,9 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             own = math.ceil(hosts / leaves)
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
-            # children[j]: children of a switch at level j.  parents[j]: switches at level j to which each of these
-            # children is cabled.  The number of switches at level i is a product.  Its factors are the children at all
-            # levels above i, and the parents at all levels up to i.
+            # `children[j]` is the number of children of a switch at level j.  `parents[j]` is the number of switches at
+            # level j to which each child is cabled.  The number of switches at level i is the product of `children[j]`
+            # for all levels j above i, and of `parents[j]` for all levels j up to i.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))

@@ -40,8 +40,8 @@ class LabState:
     broken
         Number of LFT entries of the previous state that the action made invalid.
     kept
-        All-to-all and bisection rates of an end port, divided by the rates in the previous state.  Also the same for
-        tables from scratch, if such tables were computed.
+        All-to-all and bisection rates of an end port, divided by the rates in the previous state.  If tables from
+        scratch were computed, their rates are included too, divided by the rates in the previous state.
     returned
         Whether the forwarding tables equal the forwarding tables of the first state.
     ports

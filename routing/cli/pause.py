@@ -183,7 +183,7 @@ def _joined(rates: Sequence[Fraction]) -> str:
 def _short(value: Fraction) -> str:
     """Format a fraction exactly if its denominator is below 1000, otherwise as a decimal number.
 
-    A decimal number that would be rounded to 1 is printed as 1 plus or minus the difference.
+    A decimal number that would be rounded to 1 is printed as 1 and its difference from 1, such as "1 - 0.0002".
     """
     if value.denominator < 1000:
         return str(value)

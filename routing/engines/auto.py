@@ -26,10 +26,10 @@ from routing.quality import BISECTIONS, all_to_all_share, bisection_share, chann
 from routing.tables import Routing
 
 ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
-"""Limits of the estimated duration of one refinement pass on the fabric, in seconds.
+"""Limits in seconds.  Each engine has one of these limits (:data:`CANDIDATES`).
 
-Each engine has one of these limits (:data:`CANDIDATES`).  An engine is tried if the estimate is at most the engine's
-limit.
+Before any engine runs, the duration of one refinement pass on the fabric is estimated.  An engine is tried only if this
+estimate is at most the engine's limit.
 """
 CANDIDATES = {
     "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dor": MOST,
@@ -48,8 +48,8 @@ engines depends more on the number of switches than on the number of end ports.
 ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
 """Engines that forbid some turns (CDG edges) and route over the allowed turns.  They are not tried on trees.
 
-With several VLs, their tables carry more than the tables of the other engines only on some fabrics of up to 24
-switches.
+With several VLs, the tables of these engines carry more traffic than the tables of other engines only on some fabrics
+of up to 24 switches.
 """
 FEW_VLS = 2
 ON_FEW_VLS = {"mud": MODERATE, "smart": MODERATE}
@@ -64,16 +64,17 @@ On any other fabric, these engines fail after a search for coordinates, which ta
 only on very small fabrics, and on fabrics that resemble a grid, but not on trees.
 """
 COUNTED_ON_TREES = 1.0
-"""Highest all-to-all share that counts on a tree.  Any higher share counts as this one.
+"""On a tree, an all-to-all share above this value counts as this value.
 
-The last link down to a CA's leaf carries at least the traffic of this CA.  A share above 1 therefore depends on which
-links happen to serve a single CA, and not on the balance of the tables.
+If the share is above 1, the links of the CAs limit the rate, and not the links between switches.  How far the share is
+above 1 depends on chance: on which links down to the leaves happen to serve a single CA.
 """
 EQUAL = 0.005
 """Fraction within which the throughput of two engines counts as equal."""
 FEW_ENDPORTS, SEEDS, PATTERNS = 10, 8, 20_000
-"""With at most FEW_ENDPORTS end ports, engines also run with the objective ``bisection`` and SEEDS seeds, because the
-few flows make the bisection depend on chance.  The bisection is then measured over PATTERNS random bisections.
+"""With at most FEW_ENDPORTS end ports, the few flows make the measured bisection bandwidth depend on chance.  So it is
+measured over PATTERNS random bisections.  If the fabric is small too, engines also run with the objective ``bisection``
+and SEEDS different seeds.
 """
 
 

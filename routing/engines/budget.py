@@ -9,9 +9,9 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 
 FIRST_PASSES = 6.0
-"""Cost of an engine's first paths, before refinement, in units of one pass over all end ports.
+"""Time that an engine needs for its first paths, before refinement, divided by the time of one pass over all end ports.
 
-``nue`` on one layer tries three seeds, and needs up to four times this cost.
+``nue`` on one layer tries several seeds, and needs up to four times as long.
 """
 
 SECONDS_OF_EFFORT = 4.0

@@ -27,8 +27,8 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing
 
 WANTED = {1: 1, 2: 2, 4: 3, 8: 4}
-"""Number of link-disjoint paths that each pair of switches should have, by the number of trees (one for each LID of a
-port).
+"""Number of link-disjoint paths that the search aims at for each pair of switches, by the number of trees.  The engine
+computes one tree for each LID of a port, but at most eight trees.
 """
 
 DETOUR = 2
@@ -49,10 +49,11 @@ class Disjoint:
     All end ports of a switch have the same trees, one for each LID offset.  The end ports use parallel links in turn.
     The tree of offset 0 has balanced shortest paths.
 
-    Every other tree keeps some branches of the tree of offset 0.  The switches outside of these branches join them, if
-    possible over links that no earlier tree uses for the paths of these switches.  Then a local search changes next
-    hops, so that more pairs of switches get the wanted number (:data:`WANTED`) of link-disjoint paths.  Wherever trees
-    allow it, a path is at most :data:`DETOUR` hops longer than the longest of all shortest paths.
+    Every other tree keeps some branches of the tree of offset 0.  Each switch outside of these branches is then
+    attached to the tree, if possible by a path that shares no link with the switch's paths in earlier trees.  Then a
+    local search changes next hops, so that more pairs of switches get the wanted number (:data:`WANTED`) of
+    link-disjoint paths.  If possible, a path is at most :data:`DETOUR` hops longer than the longest of all shortest
+    paths.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
     If a path is allowed, its reverse is allowed too.  For each pair of switches and each offset, the paths in both
@@ -177,11 +178,11 @@ class _TreeSearch:
 
 
 def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of VLs and of switch orders to try.
+    """Yield pairs of numbers to try: the number of VLs, and the number of switch orders.
 
-    ``have`` is the largest number of VLs.  If ``minimal``, the smallest numbers come first; otherwise the largest
-    number of switch orders comes first.  Where there are fewer orders than VLs, the remaining VLs serve paths that no
-    order allows.
+    ``have`` is the number of VLs that the engine may use.  If ``minimal``, pairs with fewer VLs come first.  Otherwise
+    every pair has all VLs, and the largest number of orders comes first.  If a pair has fewer orders than VLs, the VLs
+    without an order serve paths that no order allows.
     """
     if minimal:
         yield from ((vls, min(vls, MOST_ORDERS)) for vls in range(1, have + 1))
@@ -209,8 +210,8 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 def _visits_per_sweep(fabric: Fabric) -> int:
     """Return about how many channels one pass over the first trees (of LID offset 0) of all switches visits.
 
-    To change a next hop, the search follows the path with the old next hop and the path with the new one.  So this part
-    of the work counts twice.
+    For each change of a next hop, the search follows two paths: one with the old next hop, and one with the new next
+    hop.  So the work to follow paths counts twice.
     """
     return max(1, fabric.switches * (2 * visits_per_tree(fabric) - 3 * len(fabric.channels)))
 

@@ -9,8 +9,9 @@ from routing.engines.destinations import Destinations
 from routing.fabric import Fabric
 
 MOST_SLOTS = 1024
-"""Maximum length of the list from which the links of a bundle are assigned to end ports.  A link occurs in the list as
-often as its rate demands.  If the list would be longer, a link is replaced only by links of its own rate.
+"""Maximum length of the list by which parallel links of different rates are assigned to end ports in turn.  A link
+occurs in this list in proportion to its rate.  If the list would be longer, each link is replaced only by links of its
+own rate.
 """
 
 
@@ -19,9 +20,10 @@ def spread_over_bundles(
 ) -> npt.NDArray[np.uint8]:
     """Return next channels by which paths to the end ports of a switch use parallel links in turn.
 
-    On paths to the n-th end port of a switch, each link is replaced by the n-th link after it, counted cyclically among
-    the parallel links.  So paths to one end port that shared no link before do not share one afterwards.  The changed
-    paths close no cycle, because an order of the switches allows either all of several parallel links or none.
+    In the given trees, all end ports of a switch have equal paths.  On the paths to the n-th end port of a switch, this
+    function replaces each link by the n-th link after it, counted cyclically among the parallel links.  Without
+    ``by_rate``, two paths to one end port that share no link share no link after the replacement, either.  The changed
+    paths close no cycle, because an order of the switches allows either all of several parallel links or none of them.
 
     Parameters
     ----------
@@ -55,12 +57,12 @@ def spread_over_bundles(
 def _turn(
     fabric: Fabric, bundle: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> None:
-    """Choose replacements for the channels of a bundle of parallel channels, by the rank of the destination.  The rank
-    is the number of the destination's end port among the end ports of its switch.
+    """Choose the channel that replaces each channel of a bundle on paths to each end port.
 
-    ``bundle`` lists the bundle's channels, and ``first`` is the first channel of the switch.  With ``by_rate``, a link
-    may be replaced by a link of another rate.  The result is written to ``turned`` (uint8[256, ranks]): the index of
-    the channel that replaces each channel for each rank.
+    A bundle is all parallel channels from one switch to another switch.  ``bundle`` lists these channels, and ``first``
+    is the first channel of the switch.  With ``by_rate``, a link may be replaced by a link of another rate.  The result
+    is written to ``turned`` (uint8[256, ranks]), by channel and rank: the index of the channel that replaces it.  The
+    rank of an end port is its number among the end ports of its switch.
     """
     channels = fabric.channels
     # The bundle is sorted by links, so that both channels of a link have the same index in their bundles.  Two paths

@@ -21,20 +21,22 @@ CANDIDATES = 20
 """Number of orders that are generated.  The reversed orders are candidates too."""
 
 BALANCE_STEPS, SMOOTHING_STEPS = 40, 2
-"""Numbers of attempts to move each switch within an order: for random orders of the switches, and for orders by
-distance.
+"""Number of attempts to move each switch within an order, so that the order is better balanced.  The first number is
+for random orders.  The second number is for every second order by distance; the other orders by distance do not change.
 """
 
 LANDMARKS = 6
-"""Number of landmark switches.  An order by distance sorts the switches by the sum of their distances from the
-landmarks, each with a random factor.
+"""Number of landmarks: randomly chosen switches.  An order by distance sorts the switches by a weighted sum of their
+distances from the landmarks.  Each landmark has a random weight.
 """
 
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
-"""Points by which switch orders are compared.  An order gets ``FIRST_SHORT`` points for each pair of switches to which
-it is the first order that gives a shortest path.  It gets ``FIRST_RICH`` points for each pair to which it is the first
-order that gives a rich choice of paths (:func:`_served`).  If it is the second such order, it gets ``SECOND_RICH``
-points.
+"""Points by which the next switch order is chosen.  For each pair of switches, a candidate order gets:
+
+- ``FIRST_SHORT`` points if it allows a shortest path between both, and no order chosen before does.
+- ``FIRST_RICH`` points if it allows a shortest path and a rich choice of paths (:func:`_served`), and no order chosen
+  before does.
+- ``SECOND_RICH`` points if it allows both, and exactly one order chosen before does.
 """
 
 
@@ -47,8 +49,8 @@ class VlOrders:
     position
         int32[orders, S], position of each switch in each order.
     degree
-        uint8[orders, S, S], by switch order, destination and source: number of channels out of the source (at most 255)
-        with which a path that the order allows can begin.
+        uint8[orders, S, S], by switch order, destination and source: the number of the source's channels (at most 255)
+        that are the first channel of some path to the destination that the order allows.
     """
 
     position: npt.NDArray[np.int32]
@@ -135,7 +137,10 @@ def choose_orders(
     most_hops: int,
     seed: int,
 ) -> VlOrders:
-    """Choose switch orders that together serve most pairs of switches.  The orders are chosen one after the other.
+    """Choose switch orders that together allow good paths for most pairs of switches.
+
+    The orders are chosen one after the other.  After the required orders, the next order is always the candidate with
+    the most points (:data:`FIRST_SHORT`).
 
     Parameters
     ----------
@@ -184,11 +189,12 @@ def choose_orders(
 def _served(
     offer: Reach, distance: npt.NDArray[np.uint16], counted: npt.NDArray[np.bool_], wanted: int
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return two arrays bool[S, S]: the pairs of switches to which a switch order gives a shortest path, and the pairs
-    to which it also gives a rich choice of paths.
+    """Return two arrays bool[S, S]: the pairs of switches between which a switch order allows a shortest path, and the
+    pairs for which it also allows a rich choice of paths.
 
-    ``offer`` holds the paths that the order allows.  The choice is rich if paths can leave the source, and enter the
-    destination, by ``wanted`` different channels.  Only pairs that ``counted`` marks are in the results.
+    The choice is rich if the allowed paths of a pair begin with at least ``wanted`` different channels, and end with at
+    least ``wanted`` different channels.  ``offer`` holds the paths that the order allows.  Only pairs that ``counted``
+    marks are in the results.
     """
     short = counted & (offer.hops == distance)
     return short, short & (np.minimum(offer.degree, offer.degree.T) >= wanted)

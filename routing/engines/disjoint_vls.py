@@ -17,10 +17,14 @@ from routing.engines.destinations import ports_by_index
 from routing.engines.disjoint_orders import VlOrders
 
 MOST_LEFT = 0.05
-"""If a larger share of the groups has paths that no order allows, the attempt ends without a search for their VLs."""
+"""Largest share of the groups of paths (:class:`_Groups`) for which no switch order may allow the paths.  If the share
+is larger, the attempt ends without a search for VLs.
+"""
 
 ROUNDS = 8
-"""Number of rounds in which paths without a VL are replaced by paths of the first tree."""
+"""Maximum number of rounds.  A round searches VLs for all paths, and then replaces paths without a VL by paths of the
+first tree.
+"""
 
 VISITS = 200_000_000
 """Number of channels that cycle searches may visit in a round."""
@@ -124,10 +128,10 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     """Assign a VL to every path: the VL of a switch order that allows the path.  A path that no order allows gets any
     VL whose CDG stays acyclic.
 
-    ``orders`` has the switch order of each VL.  If the paths between two switches fit on no VL, the paths of the first
-    tree replace the paths of all trees between these switches.  Paths are not replaced if the request gives the first
-    trees (``request.initial``).  The caller then searches again without given trees, which loses fewer link-disjoint
-    paths.
+    ``orders`` has the switch order of each VL.  If some paths between two switches fit on no VL, all trees get the
+    first tree's paths between these two switches, and the search is repeated.  This replacement loses link-disjoint
+    paths.  So paths are not replaced if the request gives the first trees (``request.initial``): the caller then
+    searches again without given trees, which loses fewer link-disjoint paths.
 
     Returns
     -------

@@ -36,7 +36,8 @@ class SlSearchResult:
     needed
         Number of VLs on which the paths close no cycle; 0 if the search found no VLs for some paths.
     unplaceable
-        Whether so many paths have no VL that a search for VLs of balanced paths is not worth its time.
+        Whether too many paths have no VL (:data:`.grid_tables.MOST_FAILED`).  Balanced versions of the paths are then
+        not tried, because they would hardly fit into the VLs, either.
     exhausted
         Whether a search reached its work limit before each path had a VL.
     """
@@ -122,16 +123,16 @@ class DimensionOrder:
     def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int) -> SlSearchResult:
         """Search for SLs of paths that close no cycle.
 
-        Each element of ``orders`` states whether paths with a detour are placed first.  The elements are tried one
-        after the other.  ``visits`` limits the work of each search (see :func:`place`).
+        Each element of ``orders`` states whether paths with a detour get their VLs before all other paths.  The
+        elements are tried one after the other.  ``visits`` limits the work of each search (see :func:`place`).
         """
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():
             return SlSearchResult(round_robin_sls(routes.destinations, lids, vls), 1)
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
-        # A path tries its start VL first.  Start VLs by the datelines that a path crosses (`paths.crossing`) spread the
-        # paths over the VLs.  With VL 0 as every start VL, more paths fit.  Some fabrics need fewer VLs if paths with a
-        # detour are placed first, other fabrics if they are not.
+        # A path tries its start VL first.  If the datelines that a path crosses (`paths.crossing`) determine its start
+        # VL, the paths are spread over the VLs.  If every path starts with VL 0, more paths fit.  Some fabrics need
+        # fewer VLs if paths with a detour get their VLs first, other fabrics if these paths get their VLs last.
         regular, found = bool(paths.regular.all()), dict[tuple[bool, bool], VlPlacement]()
 
         def placement(start: npt.NDArray[np.uint8], *, detours_first: bool = False) -> VlPlacement:

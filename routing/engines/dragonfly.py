@@ -96,7 +96,8 @@ class Dragonfly:
                 if number == 0 or options.vls == "min" or options.objective is not Objective.ALLTOALL:
                     return found[0]
                 break
-        # The most balanced paths need too many VLs in hop classes.  Other balanced paths may fit if each keeps one VL.
+        # The most balanced paths do not fit into the VLs if packets change their VL (hop classes).  Other balanced
+        # paths, whose packets each keep one VL, may fit and carry more traffic.
         try:
             found.append(fallback(self, fabric, options, **facts))
         except NotEnoughVLs:
@@ -118,8 +119,8 @@ def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: n
 
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """
-    # If no link is missing, paths of one or two hops are regular.  A path of three hops is then regular if its first
-    # link is within the group.
+    # If no link is missing, all paths of one or two hops are regular.  A path of three hops is regular if its first
+    # link is within a group, so channels within groups have the lower rank here.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]
     if selector.options.objective is Objective.ALLTOALL:
         one = over_one_link(selector, group)

@@ -21,10 +21,10 @@ from routing.tables import Routing
 
 NONE = 255
 MIDDLES = 2
-"""Maximum number of middles over which the other groups send to one LID.
+"""Maximum number of middles (intermediate groups) over which all other groups together send to one LID.
 
-Two middles can serve all groups: for each sending group, at least one of these middles is in the pattern of the sending
-group and the LID's group.
+Two middles are enough.  Each pair of a sending group and the LID's group has a pattern, which is a set of groups that
+may be middles between them.  For every sending group, at least one of two suitable middles is in this set.
 """
 
 
@@ -66,8 +66,8 @@ def detour_routing(
     hop = index[np.where(trees == NONE, len(channels), channels.first[:-1] + trees.astype(np.int64))].astype(np.uint8)
     longer = _over_middles(middles, bundles, roots[further], hop[further])
     regular = middles.are_regular(next_switches(bundles, longer, roots[further]), roots[further])
-    # Missing links can make the path of a switch over a middle irregular.  Then all switches of the group keep their
-    # paths without a middle to this LID.
+    # Missing links can make a path over a middle irregular.  Then all switches of the group in which this path begins
+    # keep their paths without a middle to the LID.
     spoiled = np.zeros((len(further), int(group.max(initial=-1)) + 1), bool)
     np.logical_or.at(spoiled.T, group, ~regular.T)
     hop[further] = np.where(spoiled[:, group], hop[further], longer)
@@ -90,8 +90,9 @@ def _over_middles(
     """Return ``hop`` with paths over middles (intermediate groups) instead of paths without a middle.
 
     ``roots`` is int64[R], the switch of each destination.  ``hop`` and the result are uint8[R, S]: the bundle by which
-    each switch sends.  The result differs from ``hop`` at switches of groups that send over a middle.  Switches of the
-    destination's group, and of the middles themselves, do not send over a middle.
+    each switch sends.  The result differs from ``hop`` only at switches whose group sends over a middle.  The
+    destination's own group does not send over a middle, and a group that is a middle towards a destination does not
+    send to this destination over another middle.
     """
     group, links = middles.group, _Links.of(middles, bundles)
     target, turn = np.full(hop.shape, -1), np.zeros(len(roots), np.int64)

@@ -26,11 +26,12 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return int64[S], the group of each switch.  Groups are numbered in the order of their first switches.
 
     Two switches of a group share nearly all neighbours within the group.  So the Jaccard similarity of their
-    neighbourhoods exceeds the similarity of two linked switches of different groups.  Several thresholds are tried.
-    Each link whose switches have a similarity of at least the threshold joins these switches into one group.  Two
-    shares rate each division into groups: the share of linked pairs among all pairs of switches of one group, and the
-    share of linked pairs among all pairs of groups.  The result is the division with the highest product of both
-    shares.
+    neighbourhoods exceeds the similarity of two linked switches of different groups.
+
+    Several thresholds of the similarity are tried.  For each threshold, a link joins its two switches into one group if
+    their similarity is at least the threshold.  Two shares rate the resulting division into groups: the share of linked
+    pairs among all pairs of switches of one group, and the share of linked pairs among all pairs of groups.  The result
+    is the division with the highest product of both shares.
 
     Raises
     ------

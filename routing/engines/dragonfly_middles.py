@@ -22,7 +22,9 @@ k, modulo 7.  Two points lie on exactly one line.
 """
 
 PATTERNS = 7
-"""Number of patterns.  The middles of a pattern are the groups whose points are not on its line."""
+"""Number of patterns, which is the number of lines in the projective plane with 7 points.  The middles of a pattern are
+the groups whose points are not on the line of the pattern.
+"""
 
 FIRST, TO_MIDDLE, FROM_MIDDLE, LAST = range(4)
 VLS = (0, 0, 1, 2)
@@ -77,7 +79,7 @@ class Middles:
     @cached_property
     def of_groups(self) -> Ints:
         """Pattern of each pair of groups, int64[G, G]: a pattern whose line contains the points of both groups (see
-        :data:`LINE`).  So neither of the two groups is a middle of the pattern.
+        :data:`LINE`).  The groups on the line of a pattern are not its middles, so neither of the two groups is one.
         """
         both = self._on_line.T[:, None] & self._on_line.T
         number = np.arange(len(both))

@@ -35,8 +35,8 @@ def over_one_link(selector: PathSelector, group: npt.NDArray[np.int64]) -> PathS
 
     Notes
     -----
-    Only paths into a group use the links into this group.  So the groups are balanced one after the other.  Cost: the
-    cost of :func:`routing._kernels.balance.balance` for all destinations.
+    With at most one link between groups, only paths to a group use the links into this group.  So the paths to each
+    group are balanced separately.  Cost: the cost of :func:`routing._kernels.balance.balance` for all destinations.
     """
     fabric, destinations, channels = selector.fabric, selector.destinations, selector.fabric.channels
     trees = np.full((len(destinations.root), fabric.switches), NO_CHANNEL, np.uint8)

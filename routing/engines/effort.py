@@ -17,11 +17,11 @@ core.
 MOST_PASSES = 8
 
 MODERATE = 0.1
-"""Seconds that a pass takes at most on a fabric of moderate size."""
+"""Longest estimated duration of a pass, in seconds, on a fabric of moderate size (:func:`is_moderate`)."""
 
 
 MEASURED = 8
-"""Number of switches whose distances to all switches are measured for the mean length of paths."""
+"""Size of a sample of switches.  Their mean distance from all switches is the estimate of the mean length of paths."""
 
 
 def visits_per_tree(fabric: Fabric) -> int:

@@ -24,7 +24,9 @@ from routing.trees.descent import is_whole, tree_slots
 from routing.trees.levels import TreeOrder, closed_form_order
 
 PASSES = 2
-"""Number of passes, after the first, over the entries that the closed form leaves open, at effort 1."""
+"""Number of passes after the first pass, at effort 1.  Each pass chooses again the LFT entries that the closed form
+leaves open because links are missing.
+"""
 MOST_PASSES = 8
 
 
@@ -137,15 +139,15 @@ def better_by_descent(
 
     1. If the tree is regular and no link is missing, the closed form is kept.
     2. If the descent needs more time than the effort allows, the closed form is kept.
-    3. This rule needs a closed form in which all paths are shortest paths.  If no utilisation is notably above its
-       ceiling (:func:`routing.trees.descent.ceilings`), the closed form is kept.
-    4. This rule has the condition of rule 3.  In addition, all leaves have equally many end ports, and all links have
-       one speed.  If the highest utilisation is not notably above the highest ceiling, no tables carry notably more
-       all-to-all traffic, and the closed form is kept.
+    3. If all paths of the closed form are shortest paths, and no utilisation is notably above its ceiling
+       (:func:`routing.trees.descent.ceilings`), the closed form is kept.
+    4. If all paths of the closed form are shortest paths, all leaves have equally many end ports, all links have one
+       speed, and the highest utilisation is not notably above the highest ceiling, the closed form is kept.  No tables
+       could carry notably more all-to-all traffic.
     5. If the descent finds no tables, the closed form is kept.
-    6. If the highest utilisation of the tables by descent is notably lower, they are returned.
-    7. This rule needs tables by descent in which all paths are shortest paths, unlike in the closed form.  If their
-       highest utilisation is not notably higher, they are returned.
+    6. If the highest utilisation of the tables by descent is notably lower, the tables by descent are returned.
+    7. Suppose that all paths of the tables by descent are shortest paths, but some paths of the closed form are longer.
+       If the highest utilisation of the tables by descent is not notably higher, they are returned.
     8. For each channel, the part of the utilisation above the ceiling is divided by the ceiling.  The tables with the
        smaller sum over all channels are taken.  (The highest utilisation alone does not suffice here, because a leaf
        with few links may exceed its ceiling in any tables.)
@@ -161,8 +163,9 @@ def better_by_descent(
     ceiling = tree_quality.channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
-    # With any tables, the highest utilisation is at least the highest ceiling, which is the ceiling of the leaf with
-    # the fewest links.
+    # Whatever the tables are, some links out of a group of switches have to carry so much traffic that the highest
+    # utilisation is hardly below the highest ceiling.  The exception is a ceiling for an all-to-all share above 1: then
+    # the links of the end ports limit the rate.
     least_peak = ceiling.max(initial=0.0) if tree_quality.has_equal_leaves(fabric) else 0.0
     is_near = given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak
     is_shortest = tree_quality.all_shortest(fabric, destinations, load)

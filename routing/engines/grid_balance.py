@@ -19,7 +19,7 @@ VISITS = 150_000_000
 """Number of switches that the search may visit at effort 1, which takes about two seconds."""
 
 LONGER = 2
-"""Number of hops by which a move may make a path longer."""
+"""Number of hops by which a new next hop may make a path longer."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,9 +46,9 @@ def balance_detours(
 ) -> tuple[GridPaths, int]:
     """Balance paths around missing links.
 
-    If a link of a ring or row is missing, dimension order sends all traffic around the gap on one side.  Each step of
-    this search gives one switch another next hop towards one destination.  The paths of all switches upstream move with
-    it.  Moved paths count as detours.
+    If a link of a ring or row is missing, dimension order sends all traffic around the missing link on one side.  Each
+    step of this search gives one switch another next hop towards one destination.  This also changes the paths of all
+    switches upstream of the switch.  Changed paths count as detours.
 
     Parameters
     ----------

@@ -24,12 +24,14 @@ from routing.grids.seeded import seeded
 
 Rows = npt.NDArray[np.int64]
 BALANCED = 4
-"""Number of balanced versions of paths that are tried.  For each further version, the search visits at most half as
-many switches as for the version before.
+"""Maximum number of balanced versions of the paths that are tried.  For each further version, the search moves fewer
+paths: it may visit only half as many switches as it visited for the version before.
 """
 MOST_FAILED = 100
-"""Number of groups without a VL above which the search for VLs ends.  If all searches for the first paths end so, no
-balanced version of the paths is tried.  Hardly any such version finds VLs for so many more groups.
+"""A search for VLs ends when more groups of paths than this number fit on no VL.
+
+If all searches with the paths in dimension order end so, no balanced version of these paths is tried.  Balanced paths
+mostly need more VLs, so a version that fits is unlikely.
 """
 
 
@@ -51,7 +53,8 @@ class GridRoutes:
         Paths between switches.
     side
         int64[D], 0 or 1: which of the two sets of paths in ``paths`` each destination uses.  To a destination exactly
-        half a ring away, both directions around the ring are equally short.  The sets differ in the direction.
+        half a ring away, both directions around the ring are equally short.  One set uses one direction, and the other
+        set the other direction.
     cabling
         Record for the provenance: the coordinates, the links to attached switches, and the links that may be miscabled
         (the result of :func:`routing.grids.miscabled.facts`).
@@ -118,9 +121,9 @@ class GridRoutes:
         """Return whether each path has the same value as its reply path.
 
         ``of_paths`` (uint8[2, S, S]) has one value for each path, such as its SL, by set of paths (0 or 1, see
-        :attr:`side`), destination and source.  Paths that no LID of their destination uses are not compared.  Suppose
-        that the values are SLs and the result is True.  Then replies, which use the SL of the request, add no CDG edges
-        to the edges of requests.
+        :attr:`side`), destination and source.  Paths that no LID of their destination uses are not compared.  If the
+        values are SLs and the result is True, a reply on the SL of its request takes the same path and SL as a request
+        in this direction.  So replies add no CDG edges.
         """
         return not any(
             ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()
@@ -243,8 +246,8 @@ def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
     """Return int64[D], the set of paths of each destination: alternately 0 and 1 for the LIDs of the end ports of each
     switch, 0 for LIDs of switches.
 
-    Although the first LID of every switch has 0, no side of a ring gets more traffic: in each set of paths, the sides
-    alternate with the coordinates of the switches.
+    At every switch, the first LID has set 0.  This does not give one side of a ring more traffic than the other,
+    because within each set, neighbouring switches of a ring use different sides.
     """
     side = np.zeros(len(destinations.root), np.int64)
     own = np.flatnonzero(destinations.share > 0)

@@ -319,8 +319,9 @@ class _Assignment:
     ) -> _Assignment | None:
         """Search for an assignment of VLs.
 
-        The irregular paths between two switches form a group, which gets one VL.  Return None if a group with
-        end ports at one or both of its switches fits on no VL, or if the cycle searches reach their work limit before.
+        The irregular paths between two switches form a group, which gets one VL.  A group counts if one or both of its
+        switches have end ports.  Return None if a group that counts fits on no VL, or if the cycle searches reach their
+        work limit before all groups that count have a VL.
 
         Parameters
         ----------

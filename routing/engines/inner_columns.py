@@ -21,8 +21,8 @@ MOST_ORDERS = 8
 """Number of orders of the channels that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Maximum number of missing paths that are tried before the next order of the channels is computed.  Also the maximum
-number of pairs of switches whose paths may need a cycle search.
+"""Maximum number of missing paths for which a search is made with one order of the channels, before the next order is
+computed.  Also the maximum number of pairs of switches whose paths may need a cycle search.
 """
 
 _AT_TARGET = np.iinfo(np.int32).max
@@ -63,8 +63,8 @@ class Column:
     fixed
         bool[S], switches whose entries must not change, for example because counted paths use these entries.
     first
-        int64[S], for each switch, the first channel of its path, as a position in the order of the channels that the
-        paths follow.  The position is -1 if no path from the switch follows this order.
+        int64[S], for each switch, the position of the first channel of its path.  The position is counted in the order
+        of the channels that all paths of the column follow.  It is -1 if no path from the switch follows this order.
     """
 
     target: int
@@ -134,9 +134,8 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
 
 
 def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the inner switches that need a path to the column's target but have no path.
-
-    A path must use channels in topological order.
+    """Return bool[S], the inner switches that need a path to the column's target, but have no path that follows the
+    order of the channels (see :attr:`Column.first`).
     """
     has_entry = job.routing.lft[:, job.fabric.switch_lid[column.target]] != NO_PORT
     needed = job.inner & (job.senders | job.senders[column.target]) & has_entry
@@ -167,8 +166,8 @@ def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch
 def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return int32[C], a topological order of an acyclic CDG with one VL.  The result is similar to the order ``base``.
 
-    In comparison with ``base``, a channel moves back only if a CDG edge from a later channel leads to it.  The channel
-    then moves directly behind that later channel.
+    The result differs from ``base`` only where a CDG edge leads from a channel to an earlier channel.  The earlier
+    channel then moves directly behind the other channel.
     """
     channels = cdg.fabric.channels
     used = cdg.masks[channels.edges.numbers()] != 0
@@ -212,8 +211,9 @@ def increasing_column(
         usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
         if not len(usable):
             return Column(target, ports, following, fixed, first)
-        # Of the possible channels of a switch, the last one in the order is taken.  Paths of other switches through
-        # this switch can then use the most channels, because these channels must come earlier in the order.
+        # Of the possible channels of a switch, the channel with the last position in the order is taken.  A path
+        # through this switch has to enter it by a channel with an earlier position.  So the later the position of the
+        # taken channel, the more channels can be used to enter the switch.
         by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
         chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
         switches = channels.src[chosen]

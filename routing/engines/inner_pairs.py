@@ -125,12 +125,12 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
 
 
 def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
-    """Return the LFT columns, in which some paths between inner switches become the reverse of a fixed path.
+    """Return the LFT columns, after some paths between inner switches were replaced by the reverse of a fixed path.
 
-    A path between two inner switches is fixed if it is the last part of a counted path.  Some fixed paths do not follow
-    the order of the channels.  The path in the other direction then becomes the reverse of the fixed path, where its
-    entries may change.  Both directions may then fit on the VL of the counted path, on which the dependencies of the
-    fixed path are already in use.
+    A path between two inner switches is fixed if it is the last part of a counted path: its entries cannot change.
+    If a fixed path does not follow the order of the channels, the path in the other direction is replaced by the
+    reverse of the fixed path, as far as its entries may change.  Both directions may then fit on the VL of the counted
+    path, on which the dependencies of the fixed path are already in use.
     """
     channels = job.fabric.channels
     preset: dict[int, dict[int, int]] = {target: {} for target in columns}
@@ -227,8 +227,9 @@ class _Pair:
         return bool((order[self.before] < order[self.after]).all())
 
     def closes_no_cycle(self, fabric: Fabric, masks: npt.NDArray[np.uint16], bit: int) -> bool:
-        """Return whether the dependencies, added to the CDG edges ``masks`` on the VL that ``bit`` stands for, close no
-        cycle.
+        """Return whether the dependencies close no cycle if they are added to the CDG of one VL.
+
+        ``masks`` (uint16[edges]) has the VLs on which each CDG edge is in use, as bits.  ``bit`` is the bit of the VL.
         """
         own = (masks & np.uint16(bit) != 0).astype(np.uint16)
         if own[self.edges].all():

@@ -32,13 +32,15 @@ on one core.
 """
 
 LEAST_EFFORT = 1.0
-"""The limit of visits is computed for at least this effort.  With a lower limit, paths that fit would be missed."""
+"""The work limit is never lower than the work limit for this effort.  With a lower limit, the search could end before
+it finds VLs on which the paths fit.
+"""
 
 ATTEMPTS = 6
 """Number of seeds with random switch orders that are tried for each number of VLs and each set of paths."""
 
 FAIR = 1.03
-"""Factor by which the highest utilisation may exceed the lowest known utilisation, if that saves VLs."""
+"""To save VLs, paths may be taken whose highest utilisation is up to this factor times the lowest one that is known."""
 
 
 class LashTor:

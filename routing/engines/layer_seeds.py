@@ -19,8 +19,9 @@ class LayerSeed:
     Attributes
     ----------
     avoid
-        uint32[N], for each of the N possible CDG edges the layers that avoid the edge at first, as bits.  For example,
-        a layer avoids edges that lead down and then up in a switch order.  None: no edge is avoided.
+        uint32[N], for each of the N possible CDG edges: the layers that must not use the edge at first, as bits.  These
+        are for example edges that lead down and then up in a switch order.  Paths that fit into no layer under this
+        restriction are assigned again without it.  None: no edge is avoided.
     order
         int32[M, C], position of each channel in the initial topological order of each of the first M layers; or None.
         The initial order changes the run time.  It changes the layers only if the search reaches its work limit.

@@ -26,10 +26,15 @@ from routing.fabric import Fabric
 from routing.partition import regions
 
 TOLERANCE = 1.03
-"""If paths need fewer VLs, their highest utilisation may be higher than the lowest one known, by this factor."""
+"""Paths have a fair balance if their highest utilisation is at most this factor times the lowest one that is known for
+the fabric.  If the fewest VLs are wanted, paths with a fair balance may be chosen instead of the best balanced paths.
+"""
 
 TOO_UNBALANCED = 1.3
-"""Paths are tried last if their highest utilisation exceeds the lowest value found so far by more than this factor."""
+"""Candidate paths are unbalanced if their highest utilisation is more than this factor times the lowest value of all
+candidates so far.  Unbalanced paths are tried only if no other paths fit into the layers, except dimension-ordered
+paths, which are always tried.
+"""
 
 TIGHT = 1.05
 """The search for a better balance ends when the utilisation is within this factor of the lower bound."""
@@ -225,10 +230,11 @@ class LayerSearch:
 
     @property
     def least(self) -> float:
-        """Lowest value, of all candidate paths so far, of the highest utilisation of a channel.
+        """The lowest ``max_utilisation`` (highest utilisation of a channel) of all candidate paths so far.
 
-        If this value is not close to the lower bound, shortest paths with the best balance also count.  The first
-        access may have to compute these paths, which takes time.
+        If this value is not close to the lower bound, the balanced shortest paths without restrictions
+        (:attr:`.PathSelector.any_shortest`) are included, too.  The first access may have to compute these paths, which
+        takes time.
         """
         return (
             self.lowest
@@ -324,7 +330,8 @@ class LayerSearch:
         and a seed that avoids no dependencies.
 
         For dimension-ordered paths and on trees, the seed that avoids no dependencies comes first, because it gives
-        better results for these paths.
+        better results for these paths.  Ring-symmetric paths have a single seed, the cuts of the rings
+        (:meth:`.Rings.cuts`), or none if there are too few layers for the cuts.
         """
         if paths.name == RING_SYMMETRIC and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:
@@ -398,8 +405,8 @@ class LayerSearch:
         search = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual)
         search.maker = self.maker  # The candidate paths do not depend on the number of VLs.
         if self.ended_early and self.visits <= 0:
-            # All limits of visits were reached, and this search would probably reach them, too.  So the new search
-            # makes no attempts with seeds.
+            # The search so far has used up its visits, and the new search would probably use them up, too.  So the new
+            # search gets no visits for attempts with seeds, and tries only its last resort.
             search.tried, search.ended_early, search.visits = True, True, 0
         found = search.run()
         if found.layers.needed > have:
@@ -410,9 +417,11 @@ class LayerSearch:
         """Search for paths that need few layers and little work; their balance does not count.
 
         Return None if the search finds no paths that fit into ``most`` layers.  Otherwise, the paths are spread over
-        ``have`` layers.  A layer that has a switch order accepts all paths that Up*/Down* allows in this order, without
-        a cycle search.  So the seeds have switch orders.  On trees, the first seed has an order for one layer only.
-        The other seed has orders for all layers but the last two, and for one layer at least.
+        ``have`` layers.
+
+        A layer that has a switch order accepts all paths that Up*/Down* allows in this order, without a cycle search.
+        So the seeds give switch orders to layers.  The first seed, which is tried on trees only, gives an order to one
+        layer.  The other seed gives an order to all layers but the last two, and to one layer at least.
         """
         for paths in self._simple_candidates():
             for seed in self._simple_seeds(most):

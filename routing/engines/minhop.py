@@ -14,8 +14,8 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 NEW_CHANNEL_COST = 0.1
-"""Cost, for the objective bisection, of a channel that the destination does not use yet.  This cost is added to the
-cost of the channel's load.
+"""Additional cost, for the objective bisection, of a channel that the destination's tree does not use yet.  With this
+cost, the flow to a destination uses few channels.
 """
 
 

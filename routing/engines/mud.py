@@ -24,10 +24,10 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 CLUSTERED_ORDERS = 8
-"""Number of orders with random ties that are tried for each root, in addition to the breadth-first order."""
+"""Number of orders with random ties that are tried for each root, in addition to breadth-first orders."""
 
 ROOM = 1.05
-"""Factor by which the traffic of a virtual network may exceed an even share."""
+"""Limit for the traffic of a virtual network, divided by the mean traffic of all virtual networks."""
 
 
 class MultipleUpDown:

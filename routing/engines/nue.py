@@ -31,10 +31,10 @@ from routing.quality import all_to_all_bound, all_to_all_share, channel_loads
 from routing.tables import Routing
 
 FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
-"""Further passes are made only if a pass visits at most these numbers of channels, at effort 1.
+"""Limits for the number of channels that one pass visits, at effort 1.  On larger fabrics, some passes are left out.
 
-The first number is the limit for a second pass over all destinations.  The second number is the limit for passes over
-the destinations on the most loaded channels.
+If a pass visits more channels than the first limit, there is no second pass over all destinations.  If a pass visits
+more channels than the second limit, there are no passes over the destinations on the most loaded channels.
 """
 
 PASSES_ON_ONE_VL = 5
@@ -43,8 +43,8 @@ layers need only one such pass.
 """
 
 GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
-"""If the highest utilisation divided by the mean utilisation is at most this value, the balance is good enough, and no
-other seeds are tried.  The second value is for one layer.
+"""The balance of trees is good enough, so that no other seeds are tried, if the highest utilisation of a channel is at
+most this value times the mean utilisation.  The second value is for one layer.
 """
 
 NOTABLY = 1.005

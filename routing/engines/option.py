@@ -128,7 +128,7 @@ class Option:
         Raises
         ------
         OptionError
-            There is no such value.
+            The option cannot have this value.
         """
         try:
             return None if value is None else self.make(value)

@@ -28,18 +28,18 @@ from routing.fabric import Fabric
 from routing.trees.levels import distances
 
 HOP_COST = 0.03
-"""Cost of each hop, which is added to the cost of the load.  This cost is just large enough to keep detours short where
-the utilisation is low.
+"""Cost of each hop of a path, in addition to the cost of the load on its channels.  The cost is small: it matters only
+where the utilisation is low, and keeps paths from long detours there.
 """
 
 CLUSTERED_CANDIDATES = 12
 MOST_STEPS = 400
-"""Maximum number of steps of a search whose work limit is ``VISITS_PER_SECOND``.  For other work limits, the number is
-larger or smaller in proportion.
+"""Maximum number of steps of a local search with the work limit ``VISITS_PER_SECOND``.  The number is proportional to
+the work limit.
 """
 
 DUEL_PASSES = 3
-"""Number of refinement passes before a changed order of a tree's switches is compared with the original order."""
+"""Number of refinement passes in the last comparison of orders of a tree's switches (:meth:`OrderSearch.best`)."""
 
 VISITS_PER_SECOND = 60_000_000
 """Number of channels that the search for an order may visit at effort 1, which takes about a second on one core."""
@@ -69,14 +69,15 @@ def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 
 
 def _join(fabric: Fabric, roots: list[int]) -> list[int]:
-    """Return the roots, and the switches on a breadth-first tree that joins the roots.  Switches near the first root
-    come first.
+    """Return the first root, other roots, and the switches that join these roots to the first root.
 
-    A switch that joins a root comes before this root in the switch order.  A path must not lead down and then up.  So
-    two switches that both come before a root cannot reach each other through this root.  Therefore few switches should
-    come before roots: a switch joins roots only if it joins at least half of the roots that are its neighbours.  Some
-    roots are then not joined, such as a top switch that has lost a link.  Such a root comes in the order after the
-    first of its neighbours.
+    The switches that join roots are on shortest paths to the first root, in a breadth-first tree.  Switches near the
+    first root come first, in the result and in the order of the switches.
+
+    A path must not lead down and then up in the order.  So two switches that come before a root cannot reach each other
+    through this root, and only few switches should come before roots.  For this reason, a switch joins the neighbouring
+    roots only if it can join at least half of them.  Roots that are not joined, such as a top switch that has lost a
+    link, are not in the result.  In the order, they come after the first of their neighbours.
     """
     if len(roots) == 1:
         return roots
@@ -173,9 +174,9 @@ class OrderSearch:
         of searches that share the work limit.
 
         On trees, the order from the local search is then compared with the breadth-first order and with the best
-        candidate.  This comparison uses all LIDs of a port and refinement passes.  Without refinement, the local search
-        may only adapt the order to random choices of the first pass.  On a tree without faults, the local search
-        has no other effect: in measurements, the balance became worse by a fifth.
+        candidate.  This comparison uses all LIDs of a port and refinement passes.  It is necessary because the local
+        search has no refinement passes, and so may only adapt the order to random choices of the first pass.  On trees
+        without faults, the local search did nothing else in measurements, and the balance became worse by a fifth.
         """
         if has_unique_paths(self.fabric):
             return next(candidates(self.fabric, self.seed))

@@ -212,10 +212,10 @@ class PathSelector:
 
 
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Give each LID without traffic the tree of the first LID with traffic at the same switch, if there is one.  Return
-    all trees.
+    """Return the trees of all LIDs, after each LID without traffic has got the tree of another LID.
 
-    So LIDs without traffic, such as the LID of a switch, add no further dependencies.
+    The other LID is the first LID with traffic that the same switch delivers.  If there is no such LID, the tree does
+    not change.  So LIDs without traffic, such as the LID of a switch, add no further dependencies.
     """
     with_flow = np.flatnonzero(destinations.share > 0.0)
     roots, first = np.unique(destinations.root[with_flow], return_index=True)

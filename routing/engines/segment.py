@@ -19,8 +19,8 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 STARTS, START_SWITCHES = 16, 4000
-"""Maximum number of partitions that are tried, each from a random first switch; and maximum number of switches in all
-these partitions together.
+"""Maximum number of partitions into segments that are tried, each from a random first switch.  On large fabrics the
+limit is lower: the second number divided by the number of switches, plus 1.
 """
 
 STEPS = 400
@@ -44,8 +44,8 @@ class SegmentBased:
 
     - Segments are the shortest that a breadth-first search finds.  Several first switches are tried.  In most trials
       the next switch is the switch with the most links to switches in earlier segments.
-    - The published rules place the turns by hand or at fixed positions.  Here a local search moves the forbidden turns,
-      and keeps a move if it balances a sample of the destinations better.
+    - The published rules place the turns by hand or at fixed positions.  Here a local search moves the forbidden turns.
+      It keeps a move unless the balance for a sample of the destinations becomes worse.
     - Forbidden turns that close no cycle are allowed again.
     - On a tree, paths lead up and then down (:mod:`routing.engines.tree_paths`).  So at each switch, the turns between
       two links up are forbidden.  Segments that begin at the top switches could forbid the same turns.
@@ -114,7 +114,7 @@ class Segments:
 
     def middle(self) -> npt.NDArray[np.int64]:
         """Return a place for each segment's forbidden turn: the middle of the segment.  In a segment of a single link,
-        it is the link's first end.
+        the place is the first end of the link.
         """
         return np.array([max(len(part) - 2, 0) // 2 for part in self.segments], np.int64)
 
@@ -203,9 +203,10 @@ class _Partition:
             self.earliest[neighbour] = min(self.earliest[neighbour], len(self.order))
 
     def take(self, part: list[int], *, closed: bool = True) -> None:
-        """Add a segment (``part``, a list of bundles) with its switches.
+        """Add a segment (``part``, a list of bundles), and record that its switches are reached.
 
-        If ``closed`` is false, the links are on no cycle.  In this case only the switches are added.
+        If ``closed`` is false, the bundles are on no cycle and form no segment.  In this case, the function only marks
+        their switches as reached and the bundles as used.
         """
         for bundle in part:
             self.used[bundle] = self.used[int(self.graph.reverse[bundle])] = True

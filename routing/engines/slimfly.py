@@ -18,7 +18,9 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LEAST_NEAR = 0.5
-"""Least share of pairs of switches within two hops; fabrics below it are refused."""
+"""Least share of the connected pairs of switches that must be at most two hops apart.  A fabric with a smaller share is
+refused.
+"""
 
 
 class SlimFly:

@@ -25,7 +25,9 @@ ROUNDS = 24
 """Maximum number of rounds; each chooses a set of turns and routes with it."""
 
 FADE = 0.5
-"""Factor by which the flows of earlier rounds count in the next round."""
+"""Weight of the flows of all earlier rounds when a new round chooses its turns.  The flows of the latest round have the
+rest of the weight, so the weight of a round falls with every later round.
+"""
 
 STRETCH = 0.25
 """Weight, relative to the mean flow, of a random number that is added to the flow over each turn.  The random numbers

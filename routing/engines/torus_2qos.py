@@ -111,12 +111,12 @@ class TorusTwoQos:
             Neither the given routes nor balanced routes fit.
         """
         code, spare, failed = cls._codes(routes, datelines, base, vls)
-        # Moves of paths around missing links improve the balance, but moved paths need further VLs besides the VLs of
-        # the datelines.  Without moves, all paths of a broken ring take its other side, and the rate of all-to-all
-        # traffic may halve.
+        # If a ring is broken, all of its paths take the side that is left, and the rate of all-to-all traffic may
+        # halve.  So some paths are moved to other links, for a better balance.  Moved paths need further VLs besides
+        # the VLs of the datelines.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
-        # If replies are safe with the given paths, the moved paths first get VLs that keep replies safe.  If this
-        # fails, the moved paths get VLs without regard to replies.
+        # If replies are safe with the given paths, the moved paths get VLs with which replies stay safe, if possible.
+        # Otherwise the moved paths get VLs without regard to replies.
         reversible = failed == 0 and routes.is_mutual(code)
         if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
             # Balanced routes mostly need more VLs than the given routes.  If the given routes do not fit into the VLs,

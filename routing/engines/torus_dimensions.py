@@ -16,14 +16,15 @@ CORNERS_UP_TO = 4_000_000
 
 
 FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
-"""The least number of links in a large set of opposite links, and the largest share of all links in one set.  If a set
-has a larger share, the fabric does not resemble a grid.
+"""Limits for sets of opposite links (see :data:`SQUARED`).  A set with at least the first number of links is large.  If
+a set has a larger share of all links than the second value, the fabric does not resemble a grid.
 """
 SQUARED = 0.6
 """A fabric resembles a grid only if at least this share of all links is in large sets of opposite links.
 
-Opposite links are opposite sides of a square (a cycle of four switches).  Some sets of only two links are counted, too:
-those whose squares have their other two sides in a large set.  Only one large set can add such sets of two.
+Opposite links are opposite sides of a square (a cycle of four switches).  Some sets of only two links, called pairs,
+are counted, too.  A large set joins a pair if it has the other two sides of the pair's square.  The pairs that are
+counted are those that one large set joins: the large set that joins the most pairs.
 """
 
 
@@ -67,7 +68,7 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     """Return int32[C], the direction of each channel (0, 1, ...), or None if the fabric has no directions.
 
     Parallel and opposite channels have the same direction.  Two links have the same direction if they are opposite
-    sides of a square whose diagonal corners have no further common neighbours, as in a product of graphs.
+    sides of a square in which two diagonal corners have no further common neighbours, as in a product of graphs.
 
     A torus has one direction per dimension.  A ring of four is a square itself and counts as two directions, so a 4x4x4
     torus is the hypercube with six directions.  A fabric without such squares has no directions.  Missing links and
@@ -90,8 +91,9 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     slab = _opposite_links(bundles, squares, switches)
     link = _link_numbers(bundles, switches)
     u, v, _, w = squares.T
-    # At this point, the links along a ring have several directions.  Two directions become one if their links meet at a
-    # switch but span no square, because such links follow each other along a ring.
+    # A slab is a set of opposite links.  The links along a ring are in several slabs.  If links of two slabs meet at a
+    # switch, but no links of these two slabs span a square, the links follow each other along a ring.  So both slabs
+    # get one direction.
     is_end = np.bincount(bundles // switches, minlength=switches) == 1
     middle, v_, w_ = (corner[~is_end[corners[1]] & ~is_end[corners[2]]] for corner in corners)
     meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])
@@ -107,8 +109,10 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
 
 
 def _bundles(fabric: Fabric) -> Rows | None:
-    """Return int64[N], the ordered pairs of linked switches (switch * S + neighbour), ascending.  The result is None if
-    no switches are linked, or if there are too many pairs for a search for squares.
+    """Return int64[N], all pairs of a switch and a neighbour (switch * S + neighbour), ascending.
+
+    The result is None if no switches are linked, or if a search for squares would take too long
+    (:data:`CORNERS_UP_TO`).
     """
     channels, switches = fabric.channels, fabric.switches
     bundles = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)
@@ -126,9 +130,9 @@ def _link_numbers(bundles: Rows, switches: int) -> Callable[[Rows, Rows], Rows]:
 
 
 def _opposite_links(bundles: Rows, squares: Rows, switches: int) -> Rows:
-    """Divide the pairs of linked switches into sets: pairs that are opposite sides of a square are in one set.
+    """Divide the links into sets, such that opposite sides of a square are in one set.  Parallel links count as one.
 
-    Returns int64[N], the number of the set of each pair.
+    Returns int64[N], the number of the set of each link.
     ``bundles`` is the result of :func:`_bundles`, and ``squares`` the result of :func:`_squares`.
     """
     link = _link_numbers(bundles, switches)

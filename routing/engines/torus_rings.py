@@ -35,8 +35,8 @@ class Rings:
         on.
     position
         int64[ranks, S], by direction and switch: the position of the switch on its ring, in cyclic order.  In a
-        direction without rings, the number of the connected component that has the switch if the channels of the
-        direction are removed.
+        direction without rings, the position is the number of a slice.  The slices are the connected components that
+        are left if the channels of the direction are removed.
     length
         int64[ranks], length of the rings of a direction.  The length is 0 if there are no rings, or if the rings are so
         short that shortest paths along them close no cycle.
@@ -77,8 +77,9 @@ class Rings:
         none.
 
         The paths are shortest paths that use one direction after the other.  If the destination is half a ring away,
-        both sides are equally long.  The side then depends on values that are the same for both ends of a path, so that
-        the reply path uses the same side.  Neighbouring positions alternate between the sides, which balances the load.
+        both sides of the ring are equally long.  The side is then derived from the positions of both ends of a path, in
+        such a manner that the reply path gets the same side.  From one position on the ring to the next, the side
+        changes, which balances the load.
 
         Cost: O(C S).
         """
@@ -102,10 +103,11 @@ class Rings:
     def _is_wrong_side(
         self, rank: npt.NDArray[np.int64], here: npt.NDArray[np.int64], there: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[N, S], by hop (from ``here`` to ``there``) and destination: whether the hop uses the side of the
-        ring that was not selected.
+        """Return bool[N, S], by hop (from ``here`` to ``there``) and destination: whether the hop is on the wrong side
+        of a ring.
 
-        The result is True only for destinations half a ring away, to which both sides of the ring are equally long.
+        A side can be wrong only for a destination half a ring away, to which both sides of the ring are equally long.
+        The function selects one of the two sides; the other side is wrong.
         """
         length, own = np.maximum(self.length[rank], 1), self.position[rank, here]
         goal = self.position[rank]

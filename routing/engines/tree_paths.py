@@ -32,17 +32,17 @@ OBJECTIVE_REFUSAL = (
 """Two parts of the error message for an objective other than all-to-all: the problem, and what the user can do."""
 
 MOST_VISITS = 600_000_000
-"""A descent is long if its fewest passes compare more than this number of channels, at effort 1.  This number takes
-about two seconds.  Before a long descent, tables in closed form are tried.
+"""A descent is long if it compares more than this number of channels in the least number of passes, at effort 1.  This
+number of comparisons takes about two seconds.  Before a long descent, tables in closed form are tried.
 """
 MOST_EXCESS = 0.05
 """Tables in closed form replace a long descent if no utilisation exceeds its ceiling by more than a limit.  If the
-descent compares :data:`MOST_VISITS` channels, the limit is this fraction of the ceiling.  If the descent compares more
-channels, the limit is higher in proportion.
+descent compares :data:`MOST_VISITS` channels, the limit at effort 1 is this fraction of the ceiling.  If the descent
+compares more channels, the limit is higher in proportion.
 """
 ENOUGH_SWEEPS = 4
-"""Number of passes of the descent after which further passes do not balance certain trees better.  These trees have
-equal leaves, and between every two consecutive levels nearly as many links as end ports (:data:`FULL`).
+"""Number of passes of the descent that are enough for some trees, because further passes do not improve the balance.
+These trees have equal leaves, and between any two consecutive levels nearly as many links as end ports (:data:`FULL`).
 """
 FULL = 0.8
 """Least number of links between two consecutive levels, divided by the number of end ports, for which
@@ -107,13 +107,18 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, if too much flow
     would have paths much longer than the shortest paths, or if the fabric is too large.
 
-    Two kinds of tables are possible: tables in closed form, and tables by descent.  The tables in closed form are
-    returned if their paths are shortest paths with perfectly even loads.  The closed form is also returned if the
-    descent would take too long, or if the tables by descent have a much higher peak utilisation.  On a tree with 27,648
-    CAs the descent takes a minute, and the closed form a few seconds.
+    Two kinds of tables are possible: tables in closed form, and tables by descent.  The closed form is returned in
+    three cases, in each of which all of its paths are shortest paths:
 
-    If the tree's switch order leaves many uplinks unused (:data:`MOST_COST`), the tables by descent are compared with
-    other tables (:func:`_or_in_other_orders`).
+    - All channels between two levels have the same load, and no channel limits the rate of the end ports.
+    - The descent would take long, and no utilisation of the closed form is far above its ceiling (:data:`MOST_EXCESS`).
+    - The tables by descent have a notably higher peak utilisation.
+
+    None of these cases applies if the option ``passes`` is given.  On a tree with 27,648 CAs the descent takes a
+    minute, and the closed form a few seconds.
+
+    If the cost of the tree's switch order is high (:data:`MOST_COST`), the tables by descent are compared with other
+    tables (:func:`_or_in_other_orders`).
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
     """
@@ -177,10 +182,11 @@ def _or_in_other_orders(
 ) -> TreePaths:
     """Return the given tables of a tree, or other tables if these carry notably more traffic.
 
-    Two other sets of tables are tried: tables balanced as on fabrics other than trees, in the switch order of the given
-    tables; and tables by descent, in the switch order of :func:`.switch_orders.chained_order`.  If one of these sets
-    carries more traffic than the given tables, a search finds a further switch order.  In this order, balanced tables
-    and tables by descent are tried.  :func:`.tree_quality.carried` measures the traffic.
+    First, two other sets of tables are computed.  One set is balanced as on fabrics other than trees, in the switch
+    order of the given tables.  The other set is computed by descent, in the switch order of
+    :func:`.switch_orders.chained_order`.  If one of these sets carries more traffic than the given tables, a search
+    finds a further switch order.  In this order, balanced tables and tables by descent are computed as well.
+    :func:`.tree_quality.carried` measures the traffic that tables carry.
     """
     layer = np.zeros(len(destinations.lid), np.int32)
     is_doubtful = paths.order.cost > tree_quality.DOUBTFUL
@@ -247,9 +253,9 @@ def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.in
     """Return the number of passes of the descent; 0 if the descent needs too much memory.
 
     The option ``passes`` sets the number of passes after the first.  Without this option, the number follows from the
-    effort.  Trees with equal leaves and enough links between levels need only :data:`ENOUGH_SWEEPS` passes.  At an
-    effort of at most 1, such trees get no further passes, unless the effort allows ``MOST_SWEEPS`` passes.  ``level``
-    is the level of each switch, int32[S].
+    effort.  For trees with equal leaves and enough links between levels, :data:`ENOUGH_SWEEPS` passes are enough.  Such
+    trees get no further passes at an effort of at most 1, unless they are so small that the effort allows
+    ``MOST_SWEEPS`` passes.  ``level`` is the level of each switch, int32[S].
     """
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
     if sweeps and options.passes is not None:
@@ -283,12 +289,12 @@ def _closed_form(
 def _flows(
     fabric: Fabric, destinations: Destinations, tables: TreeTables, level: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.float64] | None:
-    """Return the all-to-all load of each channel as the closed form has summed it, float64[C].  None if the sum is
-    incomplete.
+    """Return float64[C], the all-to-all load of each channel, which was summed while the closed form was computed.
+    Return None if these sums may be wrong.
 
-    The closed form leaves out flows whose paths do not lead up and then down, and gives all end ports equal weights.
-    So the sum is complete if every two leaves have a path up and then down, all weights are equal, and as much flow
-    leaves each switch as enters it.  ``level`` is the level of each switch, int32[S].
+    The sums leave out flows whose paths do not lead up and then down, and give all end ports equal weights.  So they
+    are right only if every two leaves have a path up and then down, all end ports that count are at leaves and have
+    equal weights, and as much flow leaves each switch as enters it.  ``level`` is the level of each switch, int32[S].
     """
     load, sources = tables.load, fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
@@ -302,7 +308,7 @@ def _flows(
 def _is_good_enough(fabric: Fabric, destinations: Destinations, closed: _ClosedForm, options: EngineOptions) -> bool:
     """Return whether the closed form has shortest paths, and keeps the channels near their ceilings.
 
-    The longer the descent would take, the more the utilisation may exceed a ceiling.
+    The longer the descent would take, the more the utilisation may exceed a ceiling (:data:`MOST_EXCESS`).
     """
     excess = tree_quality.excess_utilisation(fabric, destinations, closed.load, closed.level, options).max(initial=0.0)
     most = MOST_EXCESS * _least_visits(fabric, destinations) / MOST_VISITS

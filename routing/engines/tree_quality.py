@@ -20,10 +20,12 @@ Reals = npt.NDArray[np.float64]
 Levels = npt.NDArray[np.int32]
 
 TOLERANCE = 0.02
-"""The closed form is kept if no utilisation exceeds its ceiling by more than this fraction."""
+"""Fraction of a ceiling by which utilisations may exceed the ceiling.  If no utilisation exceeds it by more, no search
+for better balanced tables is made.
+"""
 LOWER_PEAK = 1.02
-"""Factor by which the highest utilisation of tables must be lower, so that they replace other tables: tables by descent
-instead of the closed form, or the reverse.
+"""Tables by descent replace tables in closed form, or the reverse, if this factor times their highest utilisation is
+still lower than the highest utilisation of the tables that they replace.
 """
 DOUBTFUL = 0.2
 """If the cost of a tree's switch order is higher, the fabric may not be a tree.  An example is a torus with CAs at
@@ -64,7 +66,8 @@ def is_doubtful(fabric: Fabric) -> bool:
 def excess_utilisation(
     fabric: Fabric, destinations: Destinations, load: Reals, level: Levels, options: EngineOptions
 ) -> Reals:
-    """Return float64[C], the utilisation of each channel above its ceiling, relative to the ceiling; 0 below it.
+    """Return float64[C]: the part of each channel's utilisation that is above its ceiling, divided by the ceiling; 0 if
+    the utilisation is below the ceiling.
 
     Parameters
     ----------
@@ -108,8 +111,10 @@ def is_regular(fabric: Fabric) -> bool:
 
 
 def all_shortest(fabric: Fabric, destinations: Destinations, load: Reals) -> bool:
-    """Return whether all flows have shortest paths.  All flows have shortest paths if the loads of all channels add up
-    to the sum of all flows times their distances.
+    """Return whether all flows have shortest paths.
+
+    The sum of the loads of all channels is the sum of all flows, each times the hops of its path.  This sum is compared
+    with the sum for shortest paths.
     """
     sources = fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
@@ -128,8 +133,8 @@ def _least_load(fabric: Fabric, sources: Reals, mass: Reals) -> float:
     receivers, linked = np.flatnonzero(mass), np.flatnonzero(np.diff(channels.first))
     near = np.zeros((fabric.switches, len(receivers)), bool)
     near[receivers, np.arange(len(receivers))] = True
-    # In iteration h (from 0 on), row s has one bit for each receiver: whether the receiver is at most h hops from
-    # switch s.
+    # In iteration h of the loop (from 0 on), row s of `rows` has one bit for each receiver: whether the receiver is at
+    # most h hops from switch s.
     rows = np.packbits(near, axis=1)
     rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8))).view(np.uint64)
     senders = np.flatnonzero(sources)
@@ -141,8 +146,8 @@ def _least_load(fabric: Fabric, sources: Reals, mass: Reals) -> float:
         if len(linked):
             further[linked] |= np.bitwise_or.reduceat(rows[channels.dst], channels.first[linked])
         if np.array_equal(further, rows):
-            # `reached[h]` is the sum of all flows over at most h hops.  So `reached[-1] - reached[h]` is the sum of all
-            # flows over more than h hops.  A flow over n hops is part of n of these differences (h = 0 to n - 1).  So
-            # the sum of all differences counts each flow once per hop.
+            # `reached[h]` is the sum of all flows between switches that are at most h hops apart.  So the difference
+            # `reached[-1] - reached[h]` is the sum of all flows over more than h hops.  A flow over n hops is part of
+            # n of these differences (h = 0 to n - 1).  So the sum of all differences counts each flow once per hop.
             return sum(reached[-1] - each for each in reached)
         rows = further

@@ -32,11 +32,13 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Time per channel in a trial of allowed turns, divided by the time per channel in the search for a switch order."""
+"""Time per visited channel in a trial of a set of allowed turns, divided by the time per visited channel in the search
+for a switch order.
+"""
 
 
 TRIAL_TURNS = 1_500_000
-"""Largest total number of turns in all sets of turns that are tried, at effort 1.  It limits the number of sets."""
+"""Limit for the number of sets of turns that are tried, times the number of turns of the fabric, at effort 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +48,9 @@ class TurnGraph:
     Attributes
     ----------
     first, src, dst, reverse
-        ``first`` is int32[S+1]: the bundles out of switch ``s`` have the numbers ``first[s]:first[s+1]``.  The others
-        are int32[N]: the switches at which each bundle begins and ends, and the bundle in the other direction.
+        ``first`` is int32[S+1]: the bundles out of switch ``s`` have the numbers ``first[s]:first[s+1]``.  The other
+        three are int32[N]: the switch at which each bundle begins, the switch at which it ends, and the bundle in the
+        other direction.
     into, into_first
         int32[N], int32[S+1]: the bundles into switch ``s`` are ``into[into_first[s]:into_first[s+1]]``.
     of
@@ -137,7 +140,8 @@ class TurnGraph:
             float64[N], one value for each turn: turns with lower values are allowed first.  Turns with equal values are
             allowed in the order of their numbers.
         near
-            A similar set of turns, which makes the call faster, and has no influence on the result.
+            A similar set of turns; its topological order is the initial order of the search.  This makes the search
+            faster, and does not change the result.
         """
         before, after = self.turns
         in_tree = np.zeros(len(self.src), np.bool_)

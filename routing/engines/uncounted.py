@@ -65,7 +65,7 @@ class Uncounted:
         return cls(rest, silent, model_at[lids.switch[silent]])
 
     def senders(self, fabric: Fabric) -> npt.NDArray[np.bool_]:
-        """Return bool[S], the switches whose end ports are all uncounted."""
+        """Return bool[S], the switches with uncounted end ports and without counted end ports."""
         found = np.zeros(fabric.switches, np.bool_)
         found[fabric.lids.switch[self.lid]] = True
         return np.asarray(found & (self.fabric.terminals_at == 0))
@@ -86,10 +86,10 @@ class Uncounted:
 def without_uncounted(route: Route[Self]) -> Route[Self]:
     """Decorate the method ``route`` of an engine such that it routes the fabric without uncounted end ports.
 
-    Routes to the uncounted end ports are added to the tables that ``route`` returns.
+    Routes to the uncounted end ports are then added to the tables that ``route`` returns.
 
-    The engine may promise tables without a credit loop.  If it cannot add routes that keep this promise on
-    the VLs in use, the engine routes the whole fabric instead.
+    Suppose that the engine promises tables without a credit loop.  If no routes between the uncounted end ports are
+    found that keep this promise on the VLs in use, ``route`` is called again for the whole fabric.
     """
 
     @functools.wraps(route)

@@ -27,7 +27,7 @@ EDGE_KEYS = {
     "speed": "double",
     **{f"{end}_{key}": kind for end in ("source", "target") for key, kind in END_KEYS.items()},
 }
-"""Names of the attributes, each with its type in GraphML."""
+"""Names of the attributes of an edge, each with its type in GraphML."""
 ENDS = ("source", "target")
 KINDS = {"switch": NodeKind.SWITCH, "ca": NodeKind.CA, "router": NodeKind.ROUTER}
 _MAX_NAME = 1000

@@ -29,7 +29,9 @@ _MOST_CA_PORTS = 2
 _UNKNOWN = "DEV0"
 """Type that IBDM gives to all devices without a device ID, to switches and to CAs."""
 _MAIN = ("", "U1")
-"""Board names of a device that has the same name as its system.  The name is empty if a line states no board."""
+"""Names of boards.  A device on one of these boards has the name of its system.  The name of a board is empty if a line
+states no board.
+"""
 _CHIP = re.compile(r"(?:^|/)U\d+$")
 """Pattern for the end of a board's name if it names a chip, such as U3.  Other boards have a single chip, U1."""
 

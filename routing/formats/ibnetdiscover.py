@@ -38,7 +38,7 @@ _PASSED_OVER = re.compile(
     # The next line of the pattern matches headings of ``ibnetdiscover -g``, lines that begin with ``Hostname:``,
     # messages, the head of a terminal's log, and lines of blanks.
     rf"|Chassis \d+|Non-Chassis Nodes|Hostname: |{'|'.join(map(re.escape, MESSAGES))}|\s*$"
-    r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # The line matches the prompt of a terminal.
+    r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # The line matches a terminal's prompt.
 )
 _START = re.compile(r"^# Initiated from node ([0-9a-fA-F]{16})", re.MULTILINE)
 _MAX_LINE = 1000

@@ -275,7 +275,8 @@ class _Reader:
         path = Path(self.path).parent / found[1]
         try:
             real, there = path.resolve(), path.is_file()
-        # A file name causes such an exception if it contains a NUL, is too long, or leads to a cycle of symbolic links.
+        # These exceptions are raised if the file name contains a NUL, is too long, or leads to a cycle of symbolic
+        # links.
         except (OSError, ValueError, RuntimeError):
             real, there = path, False
         if real in self.open_files:

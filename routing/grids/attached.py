@@ -14,9 +14,9 @@ def grid_switches(near: Neighbours, component: Sequence[int]) -> list[int]:
     """Return the switches of a component that can be switches of a grid, ascending.
 
     ``near`` has the neighbours of each switch.  In a grid without missing links, each switch has at least half as many
-    neighbours as any other switch: a border of a line halves the neighbours in this dimension.  So a switch with less
-    than half of the median is left out.  The remaining switches are examined again without their links to switches that
-    are left out, until no further switch is left out.
+    neighbours as any other switch: at the end of a line, a switch has one neighbour in this dimension instead of two.
+    So a switch is left out if it has less than half of the median number of neighbours.  The links to such a switch no
+    longer count for its neighbours, so that these may be left out, too.
     """
     degree = {switch: len(near[switch]) for switch in component}
     least = statistics.median(degree.values()) / 2
@@ -35,11 +35,12 @@ def may_belong(near: Neighbours, grown: Growth, left_out: int) -> bool:
     ``near`` has the neighbours of each switch, ``grown`` has the coordinates of the other switches, and ``left_out`` is
     the number of switches without a position.  These switches may belong to the grid in three cases:
 
-    - There is a free position inside the grid for each of these switches, whatever their links.
-    - At a free position inside the grid, the missing links of a switch cost less than the links that do not fit if the
-      switch has no position (see :meth:`Growth.cost`).
-    - The switches could fill half of a further slice of the grid.  A slice is all positions with one value of one
-      coordinate.
+    - The grid has at least as many free positions as there are such switches.
+    - One of the switches would lower the cost (:meth:`Growth.cost`) at some free position inside the grid.  Without a
+      position, its links to the grid are links that do not fit.  At the position, some links fit, and others are
+      missing.
+    - The switches could fill at least half of a further slice of the grid.  A slice is all positions with one value of
+      one coordinate.
     """
     place, box = grown.position, grown.extent()
     if grown.volume() - len(place) >= left_out:

@@ -21,35 +21,35 @@ from routing.grids.growth import Growth
 from routing.grids.squares import by_squares
 
 STARTS = 80
-"""Maximum number of starts: switches from which coordinates are spread, one after the other, until the links fit.  Each
-time that coordinates are spread is an attempt.
+"""Maximum number of starts.  A start is a switch that gets the first coordinates; an attempt then spreads coordinates
+from this switch to all other switches.  Attempts follow one after the other until the links fit the coordinates.
 """
 BY_SQUARES = 3
-"""Number of frames for which the fast method :func:`~routing.grids.squares.by_squares` is tried, before the search
-begins.
+"""Maximum number of frames for which the fast method :func:`~routing.grids.squares.by_squares` is tried, before the
+attempts of the search begin.
 """
 VISITS = 40_000
-"""Largest product of the number of starts and the number of links.  So large fabrics have fewer starts than
-:data:`STARTS`, but always a few.
+"""Limit for the number of starts times the number of links.  So large fabrics have fewer starts than :data:`STARTS`,
+but at least ``FEWEST_STARTS`` starts are allowed.
 """
 FEWEST_STARTS = 4
 AGREEING = 40
-"""The search ends after this number of attempts with the lowest cost that was found."""
+"""The search ends when this number of attempts have led to coordinates with the lowest cost that was found."""
 AGREEING_MISFITS = 100
-"""This number replaces :data:`AGREEING` if more than two links do not fit the best coordinates.  Better coordinates may
-then exist.
+"""Number in place of :data:`AGREEING` if more than two links do not fit the best coordinates that were found.  In this
+case better coordinates may exist, so the search goes on for longer.
 """
 FIRST_ATTEMPTS = 5
 """Number of attempts after which the search ends if no coordinates were found, or if too many links (:data:`BAD`) do
 not fit the best coordinates.
 """
 FIRST_VISITS = 3_000
-"""In small fabrics, one swapped cable misleads many starts.  So the number of first attempts is at least this value
-divided by the number of links, even if this is more than :data:`FIRST_ATTEMPTS`.
+"""In small fabrics, one swapped cable misleads many attempts.  So the number of first attempts is this value divided by
+the number of links, if the quotient is higher than :data:`FIRST_ATTEMPTS`.
 """
 BAD = 0.12
-"""The search ends after the first attempts if more than this share of the links do not fit the best coordinates.  Two
-more links are tolerated.
+"""The search ends after the first attempts (:data:`FIRST_ATTEMPTS`) if too many links do not fit the best coordinates:
+more than this share of all links, and two links in addition.
 """
 IMPLAUSIBLE_ATTEMPTS = 40
 """Number of attempts after which the search ends, if it found no plausible coordinates."""
@@ -154,8 +154,9 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     -----
     Coordinates are first assigned to one switch and its neighbours.  From there they are spread to all other switches;
     switches whose coordinates are certain come first.  At the end, every link is compared with the coordinates.
-    Squares (cycles of four switches) show which links lie in one dimension: the opposite links of a square do.  This
-    follows D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
+    Squares (cycles of four switches) show which links lie in one dimension, because the opposite links of a square lie
+    in one dimension.  This follows D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14,
+    1973.
     Cost: O(S d^2 n) for S switches of degree d in n dimensions, for each switch from which coordinates are spread.
     """
     if fabric not in _FOUND:
@@ -201,7 +202,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
             return _canonical(grown)
     if (grown := _without_attached(near, component)) is not None:
         return _canonical(grown)
-    # On fabrics that are not grids, most attempts fail after many steps.  The squares show such a fabric at once.
+    # On a fabric that is not a grid, most attempts fail only after many steps.  A fabric with too few squares is not a
+    # grid, so no attempt is made.
     from_these = [*from_these, *candidates] if has_squares(near, component) else []
     starts = len(from_these)
     best: tuple[tuple[bool, int], Growth] | None = None
@@ -305,7 +307,9 @@ def _canonical(grown: Growth) -> Grid:
 
 
 def _first(column: Columns) -> int:
-    """Return the index of the first coordinate in ``column`` that differs from the coordinate at index 0."""
+    """Return the index of the first coordinate in ``column`` that differs from the coordinate at index 0.  By this
+    index, dimensions of equal size and kind are sorted.
+    """
     return int((column != column[0]).argmax())
 
 

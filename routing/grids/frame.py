@@ -11,16 +11,23 @@ Neighbours = Sequence[frozenset[int]]
 """The neighbours of each switch.  Parallel links count once."""
 
 FRUITLESS = 20
-"""The search for frames ends after this number of switches at which no frame is possible."""
+"""The search for frames ends if more than this number of switches were examined, and none of them has a usable frame
+(:func:`frames`).
+"""
 
 SAMPLE, FEWEST_PAIRS = 32, 100
-"""Least number of switches (all, if a component has fewer), and largest number of neighbours of each switch, in the
-sample of :func:`has_squares`; least number of pairs of neighbours with which the sample shows anything.
+"""Limits for the sample of switches in :func:`has_squares`.
+
+The first number is a lower limit for the switches in the sample; a smaller component is in the sample as a whole.  It
+is also an upper limit for the neighbours of each switch that are examined.  If the sample has fewer unlinked pairs of
+neighbours than the second number, it is too small for a conclusion.
 """
 SPANNING = 0.3
-"""Least share of these pairs that span a square.  In tori of 36 to 125 switches, at least 45 % do if a tenth of the
-links is missing, and at least 32 % if a fifth is missing (100 random choices of links).  In a random network of 125
-switches with 8 links each, 29 % do.
+"""Least share of the unlinked pairs of neighbours in the sample that span a square in a grid.
+
+In tori of 36 to 125 switches, at least 45 % of these pairs span a square if a tenth of the links is missing, and at
+least 32 % if a fifth of the links is missing (100 random choices of links).  In a random network of 125 switches with 8
+links each, 29 % of these pairs span a square.
 """
 
 
@@ -94,8 +101,8 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
 def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> Iterator[Frame]:
     """Yield frames (:class:`Frame`) at up to ``most`` switches of a component; the most promising frame comes first.
 
-    A switch shows the dimensions best if it has many neighbours, and each neighbour can be opposite to only one other
-    neighbour.  Frames of grids with more than ``volume`` positions are left out.
+    A frame is promising if its origin has many neighbours, and if each of these can be opposite to at most one other
+    neighbour.  A frame is left out if every grid with its dimensions has more than ``volume`` positions.
     """
     by_degree = sorted(component, key=lambda switch: (-len(near[switch]), switch))
     clear, found = 0, list[Frame]()

@@ -13,7 +13,7 @@ from routing.grids.frame import Frame, Neighbours
 Position = tuple[int, ...]
 
 MISFIT = 5
-"""Cost of a link that does not fit.  A missing link costs less (``MISSING``)."""
+"""Cost of a link that does not fit the coordinates of its switches.  A missing link costs less (``MISSING``)."""
 MISSING = 2
 HOLE = 3
 """Cost of a position without a switch.  This cost counts only when complete coordinates are compared."""
@@ -34,7 +34,9 @@ attempt fails.  ``FEW`` such switches are allowed in addition.
 FEW = 12
 SHORTEST_RING = 3
 RADIUS = 4
-"""Switches are placed again only if they are fewer hops than this from a badly placed switch."""
+"""To correct coordinates, badly placed switches are placed again, and if necessary all switches around them.  These are
+only switches at a distance of fewer hops than this number.
+"""
 
 
 @dataclass(eq=False)
@@ -42,8 +44,9 @@ class Growth:
     """Coordinates of the switches of a connected component, while they are spread from switch to switch.
 
     A switch gets the position with which most links to placed switches agree.  Switches whose position is certain are
-    placed first.  Coordinates along lines and rings are integers; a ring is closed once links between its ends show its
-    length.  In a dimension where all switches of a row are linked, coordinates are labels without an order.
+    placed first.  Coordinates along lines and rings are integers.  A ring is treated as a line until links between its
+    first and its last switch show the length of the ring.  In a dimension where all switches of a row are linked,
+    coordinates are labels without an order.
 
     Attributes
     ----------
@@ -98,7 +101,7 @@ class Growth:
         if not made.has_failed:
             made._close_rings(at_end=True)
             made._correct()
-            # From here on, no position changes.
+            # From here on, no position changes.  So the result of `misfits` stays valid and is stored.
             made.known_misfits = made.misfits()
         return made
 
@@ -135,7 +138,9 @@ class Growth:
                     yield (*position[:axis], there, *position[axis + 1 :])
 
     def _known_around(self) -> _Around:
-        """Return the positions around each position.  The result is cached until the grid grows."""
+        """Return a cache of :meth:`around`, which maps a position to the positions around it.  When the shape of the
+        grid has changed (see :class:`_Around`), a new cache is made.
+        """
         shape: list[object] = [*self.labels, *self.length, self.box]
         if self._around is None or self._around.shape != shape:
             self._around = _Around(self, shape)
@@ -184,8 +189,8 @@ class Growth:
         return self._possible_links
 
     def cost(self) -> int:
-        """Return the cost of the coordinates: of links that do not fit, of missing links, and of positions without a
-        switch.
+        """Return the cost of the coordinates, which is the sum of three costs: for links that do not fit, for missing
+        links, and for positions without a switch.
         """
         misfits, place = self.misfits(), self.position
         links = sum(other in place for switch in place for other in self.near[switch]) // 2
@@ -223,7 +228,7 @@ class Growth:
                 continue
             differing = _differing(position, there)
             if len(differing) == 1 and not self.length[differing[0]]:
-                axis = differing[0]  # A link between the ends of a row shows the length of the ring.
+                axis = differing[0]  # The link may join the ends of a ring, and then shows the ring's length.
                 self._closing[axis, abs(position[axis] - there[axis]) + 1] += 1
             else:
                 self._wrong += 1
@@ -277,10 +282,10 @@ class Growth:
         """Return a list with a pair for each placed neighbour of a switch: the position of the neighbour, and the costs
         of the link between the neighbour and the switch.
 
-        The costs have one number for each dimension.  The number is high if squares, or missing squares, contradict
-        that the link lies in this dimension.  Let P be the placed neighbour, and Q another placed switch next to P.  If
-        the links P-Q and P-switch lie in two dimensions, Q and the switch are opposite corners of a square.  If both
-        links lie along one line or ring, this square does not exist.
+        The costs have one number for each dimension.  The number is high if squares, or the lack of squares, show that
+        the link does not lie in this dimension.  Let P be the placed neighbour, and Q another placed switch next to P.
+        If the links P-Q and P-switch lie in different dimensions, Q and the switch are opposite corners of a square.
+        If both links lie along one line or ring, no such square exists.
         """
         near, position, dimensions = self.near, self.position, range(len(self.length))
         found = []
@@ -310,8 +315,10 @@ class Growth:
 
     def _border_cost(self, candidate: Position) -> int:
         """Return a cost for a position that would begin a new slice of the grid, in a dimension that has no cliques and
-        no closed rings.  A slice is all positions with one value of one coordinate.  The cost rises with the share of
-        switches in the adjacent slice whose neighbours all have positions, because the grid probably ends there.
+        no closed rings.  A slice is all positions with one value of one coordinate.
+
+        If all neighbours of a switch in the adjacent slice have positions already, the grid probably ends at this
+        switch.  So the cost rises with the share of such switches in the adjacent slice.
         """
         found = 0
         for axis, here in enumerate(candidate):
@@ -364,9 +371,10 @@ class Growth:
     def _close_rings(self, *, at_end: bool) -> None:
         """Close the rows of a dimension to rings if links join the first and the last switch of the rows.
 
-        Two such links with the same distance between their ends determine the length of the rings.  With ``at_end`` (no
-        more switches will be placed), one link is enough.  In this case, at least half of the rows with switches at the
-        first and the last position of such a ring must have such a link.
+        The distance between the ends of such a link shows the length of the rings.  While switches are placed, the rows
+        are closed once two links show the same length.  With ``at_end`` (no more switches will be placed), one link is
+        enough.  But at least half of the rows that could be rings of this length must then have such a link.  A row
+        could be a ring if it has switches at the first and at the last position of the ring.
         """
         for (axis, length), votes in sorted(self._closing.items(), key=lambda item: (-item[1], item[0])):
             if self.length[axis] or length < SHORTEST_RING or (votes < 2 and not at_end):

@@ -75,13 +75,14 @@ def leads_to_attached(fabric: Fabric, coordinates: Coordinates, links: Ints) -> 
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     """Return further links that may be miscabled, because a swap of two cables can have two explanations.
 
-    Example: two switches of a two-dimensional torus are diagonal to each other, so they share two neighbours.  Each of
-    the two switches also has two cables to other switches.  If they swap the first of these cables, the result is the
-    same as if they had swapped the second cables and their coordinates.
+    Example: two switches of a two-dimensional torus are diagonal to each other, so they share two neighbours.  Besides
+    the cables to these neighbours, each of the two switches has two more cables.  Suppose that the first of these
+    cables of one switch was swapped with the first of the other switch.  The cabling is then the same as if the two
+    switches had exchanged their places in the torus, and their second cables had been swapped.
 
     Therefore this function exchanges the coordinates of two switches at miscabled links, for one pair of switches after
-    the other.  After an exchange, other links are miscabled.  These links are returned if at least as many pairs of
-    switches as before have a link that fits the coordinates.
+    the other.  After an exchange, other links do not fit the coordinates.  These links are returned if the exchanged
+    coordinates are as good as before: at least as many pairs of switches have a link that fits.
 
     If at most one link does not fit the coordinates, the function also returns the swapped cables that
     :func:`.undone_swaps.undone_swaps` finds.
@@ -111,7 +112,7 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
             other = replace(coordinates, grids=tuple(grids), miscabled=misfitting_links(fabric, grids))
             if _fitting_pairs(fabric, other) >= most:
                 found.append(other.miscabled)
-    if len(coordinates.miscabled) < 2:  # Two links that do not fit explain a swap of two cables.
+    if len(coordinates.miscabled) < 2:  # Two links that do not fit would already explain a swap of two cables.
         found += [undone_swaps(fabric, grid) for grid in coordinates.grids]
     return np.setdiff1d(np.concatenate(found), coordinates.miscabled)
 

@@ -224,8 +224,8 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` is bool by destination and switch: whether the sum of the coordinates of both is odd.  Only coordinates in
-    # the dimensions that the path uses after dimension `axis` count.
+    # `later` is bool by destination and switch: whether the sum of the destination's and the switch's coordinates is
+    # odd.  Only their coordinates in the dimensions that the path uses after dimension `axis` count.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
@@ -242,8 +242,8 @@ def _whole_paths(
             crossing |= (crosses.astype(np.uint8) << np.uint8(bit))[own][:, own]
             rows, columns = np.nonzero((2 * gap == size)[own][:, own])
             start, end = own[columns], own[rows]
-            # Here the destination is half a ring away.  The sides that the paths use alternate from each switch of the
-            # ring to the next switch, so that both sides carry equal loads.
+            # `rows` and `columns` are the pairs of a destination and a start that are half a ring apart.  The paths
+            # from consecutive starts on the ring use different sides of the ring, so that both sides carry equal loads.
             parity = start + later[rows, columns]
             if same_side and size % 4 == 0:
                 # On a ring whose length is a multiple of four, the positions of two opposite switches are both even or

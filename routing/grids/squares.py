@@ -66,8 +66,8 @@ def _close_rings(grown: Growth, position: dict[int, Position]) -> bool:
         closing = (axis == one) & (hops == size - 1)
         place[:, one] %= size
         # `closing` marks the links between the first and the last position of each row.  These links close rings if at
-        # least half of the rows have such a link.  Each link is marked twice, once from each end.  So the number of
-        # marks is compared with the number of rows, and not with half of the rows.
+        # least half of the rows have such a link.  Each link is marked twice, once from each end.  So there must be at
+        # least as many marks as rows.
         if np.count_nonzero(closing) >= np.count_nonzero(place[:, one] == 0):
             fits |= closing
     grown.position = dict(zip(position, map(tuple, place.tolist()), strict=True))

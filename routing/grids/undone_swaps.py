@@ -79,9 +79,9 @@ def _toggled(near: Sequence[frozenset[int]], pairs: Iterable[Pair]) -> list[froz
 def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
     """Yield the number of switches of each degree, for each complete grid with a given number of switches.
 
-    Each row of the grids has at least ``shortest`` switches.  The sizes of the dimensions ascend, so that 3 x 4 occurs
-    but not 4 x 3.  The function chooses the first dimension, and calls itself for the other dimensions.  In this call,
-    the size of the first dimension is ``shortest``.
+    No dimension is smaller than ``shortest``.  The sizes of the dimensions ascend, so that 3 x 4 occurs but not 4 x 3.
+    The function chooses the size of the first dimension, and calls itself for the other dimensions, with this size as
+    ``shortest``.
     """
     if switches == 1:
         yield Counter({0: 1})

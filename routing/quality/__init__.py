@@ -267,8 +267,8 @@ def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
 
     ``loads`` (float64[C]) is the result of :func:`channel_loads`.  If all links have one speed, the share for N end
     ports is (N - 1) divided by the largest load.  The load of a link of twice the speed counts half.  In a fabric of
-    several connected parts, N is the number of end ports in the part of the channel.  The share is infinite if no
-    channel carries traffic.
+    several connected parts, N is the number of end ports in the part to which the channel belongs.  The share is
+    infinite if no channel carries traffic.
     """
     return share_of(fabric, loads, attached(fabric))
 

@@ -21,11 +21,11 @@ from routing.numerals import count_noun
 from routing.trees.levels import MOST_ACROSS, distances, even_leaves, tree_levels
 
 MOST_LONGER = 0.41
-"""Largest share of the entries between leaves that may have no path up and then down.  If the share is larger, the
-fabric is not a tree.
+"""A fabric counts as a tree only if at most this share of the LFT entries from one leaf to another lack a path up and
+then down.
 """
 FEW_LONGER = 0.25
-"""If at most this share of the entries between leaves has no path up and then down, no other levels are tried."""
+"""If this share of the entries (see :data:`MOST_LONGER`) or less lacks such a path, no other levels are tried."""
 
 REMEDY = "use updn or nue, or name the roots"
 

@@ -19,20 +19,24 @@ FIRST_PRICE, LAST_PRICE = 0.03, 1.0
 weight of the destinations.
 """
 DISCOUNT = 0.5
-"""Discount in every second pass.  The descent counts each pair of flows at every channel that they share.  If they
-share two channels in a row, the discount is the part of the pair's weight that does not count at the second channel.
-In the other passes the discount is 1, so that such a pair counts once.  In the first pass the discount is always 0.
-If the discount were 1 in all passes, more pairs of flows would share channels in the final tables.
+"""Discount for pairs of flows, in every second pass.
+
+The descent counts the weight of a pair of flows at each channel that both flows share.  If the flows share two channels
+in a row, the discount is the part of the weight that does not count at the second channel.  The discount is 1 in the
+other passes, so that the pair counts once, and 0 in the first pass.  If the discount were 1 in all passes, more pairs
+of flows would share channels in the final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Two shares of all senders.  Some small groups of switches have so few links that these links force the highest
-utilisation of the fabric.  These groups have separate ceilings if they have at most the first share of all senders
-together.  Up to the second share, they have separate ceilings if the common ceiling then falls enough
+"""Largest shares of all senders at small groups of switches with separate ceilings.
+
+Some small groups of switches have so few links that these links force the highest utilisation of the fabric.  The
+groups with the highest forced utilisation get separate ceilings, as long as these groups together have at most the
+first share of all senders.  They may have up to the second share if the common ceiling then falls enough
 (:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
-"""Groups with more than :data:`THIN` and at most :data:`MOST_THIN` of all senders have separate ceilings only if the
-common ceiling then falls by this factor.
+"""Factor by which the common ceiling must fall, so that groups with more than :data:`THIN` and at most
+:data:`MOST_THIN` of all senders get separate ceilings.
 """
 MARGIN = 1.015
 """Factor by which a ceiling exceeds the lowest utilisation that a cut allows.
@@ -198,7 +202,7 @@ def ceilings(
     ceiling : float64[C]
         The ceilings.
     least_peak : float
-        The highest utilisation that a cut with a common ceiling makes necessary.
+        The highest utilisation that any cut without a separate ceiling forces.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     senders, total = float(sources.sum()), float(mass.sum())
@@ -224,7 +228,8 @@ def ceilings(
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
         # The common ceiling falls enough (WORTH_IT).  So the channels of the cuts that limit all-to-all traffic get
-        # separate ceilings above the common ceiling.  Without a margin (MARGIN), the load of each such cut is even.
+        # separate ceilings above the common ceiling.  These ceilings have no margin (MARGIN), so that all channels of
+        # such a cut get equal loads.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least
@@ -235,9 +240,9 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
     connected with each other by links to the level below.
 
     The slots are for the first pass.  The destination selects a slot at each level, and each switch sends up to the
-    upper switch with the selected slot.  At the leaves, the selected slot advances by one with each destination.  At
-    each higher level, the selected slot advances by one whenever the selected slot of the level below returns to the
-    first slot.
+    upper switch with the selected slot.  From one destination to the next, the selected slots change like the digits of
+    a counter: at the leaves, the selected slot advances by one with each destination.  At each higher level, it
+    advances by one whenever the selected slot of the level below returns to the first slot.
     """
     level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
     slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))

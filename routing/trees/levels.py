@@ -20,11 +20,11 @@ MOST_ABOVE = 0.25
 MOST_BELOW = 0.5
 """Largest share of all senders of a tree that may be at switches below leaves."""
 LEAST_SHORTEST = 0.9
-"""Least share of the flow in a tree for which shortest paths lead up and then down.  The flow is between all pairs of
-senders.
+"""An order of a tree's switches can be used only if paths up and then down in the order are shortest paths for at least
+this share of the flow between all pairs of senders.
 """
 MOST_ROOTS = 64
-"""Number of breadth-first orders that are compared if all other orders have paths that are too long."""
+"""Maximum number of breadth-first orders that are compared if all other orders have paths that are too long."""
 MOST_VISITS = 200_000_000
 """Number of channels that the comparison of breadth-first orders may visit.  This takes about a second."""
 MOST_LONGER = 2
@@ -371,8 +371,10 @@ def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDA
 def _lower_high_leaves(
     fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S], corrected levels.  A switch with senders (``senders``, float64[S]) moves below its neighbours if
-    all of them have lower levels.  Switches that may be top switches with CAs of their own are not moved.
+    """Return int32[S], corrected levels: leaves at the top of the tree are moved below their neighbours.
+
+    Such a leaf has senders (``senders``, float64[S], by switch), and all of its neighbours have lower levels.  Switches
+    that may be top switches with CAs of their own are not moved.
     """
     channels = fabric.channels
     lowest = np.full(fabric.switches, fabric.switches, np.int32)
@@ -385,9 +387,10 @@ def _lower_high_leaves(
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
-    # A leaf whose neighbours are all top switches can have more than two neighbours.  Two conditions identify such
-    # leaves (`many`).  First, the links up of their neighbours lead only to such leaves.  Second, every two other
-    # leaves of a component have a common switch above them, by paths that do not lead through such leaves.
+    # A leaf above the other leaves can also have more than two neighbours, if these are top switches.  Such leaves
+    # (`many`) have several properties.  They have many senders.  The links up of their neighbours lead only to such
+    # leaves.  Every two other leaves of a component have a common switch above them, by paths that do not lead through
+    # such leaves.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0
@@ -413,7 +416,7 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
     reached = np.zeros((fabric.switches, len(tops)), bool)
     reached[tops, np.arange(len(tops))] = True
     for height in range(int(level.max(initial=0)), int(level.min(initial=0)) - 1, -1):
-        step = np.flatnonzero(upwards & (level[src] == height))  # `step` is sorted by source, as all channels are
+        step = np.flatnonzero(upwards & (level[src] == height))  # sorted by source, which `reduceat` below requires
         if len(step):
             rows, first = np.unique(src[step], return_index=True)
             reached[rows] |= np.logical_or.reduceat(reached[dst[step]], first, axis=0)

@@ -165,7 +165,7 @@ def _order(
     for hub in hubs:
         turn_over(hub, np.zeros(switches, np.bool_), switches)
     while True:
-        # A switch is joined if a path that only goes up leads from the switch to a switch with a place in the order.
+        # A switch is joined if a path that only goes up leads from this switch to a placed switch.
         joined: npt.NDArray[np.bool_] = np.logical_or.reduce(below[placed])
         apart = ~joined
         if not apart.any():
@@ -184,7 +184,7 @@ def _order(
         rows = rows[level[rows] == level[rows].max()]
         joins = below[np.ix_(apart, rows)].sum(axis=0)
         # If several switches would join equally many others, the switch with the most switches above it is chosen.
-        # The other switches may have lost links up.
+        # Switches with fewer switches above them may have lost links up.
         if chained:
             joins = joins * switches + below[:, rows].sum(axis=0)
         turn_over(int(rows[joins.argmax()]), joined, 1 if chained else switches)
