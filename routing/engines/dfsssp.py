@@ -20,10 +20,14 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TREE_FALLBACK = "paths up and then down a tree, of which some are longer than the shortest"
-"""Text for the provenance, if shortest paths do not fit into the VLs and longer paths in the tree are used."""
+"""Text for the provenance if the fabric is a tree, and no shortest paths were found that fit into the VLs.  Paths that
+lead up and then down are then used instead, of which some are longer.
+"""
 
 FALLBACK_PATHS = {"mirrored": "mirrored shortest paths", FIRST_FOUND: "shortest paths without balance, as in LASH"}
-"""Texts for the provenance, by the name of the path set, if only paths of this set fit into the VLs."""
+"""Texts for the provenance if simple paths (:meth:`.LayerSearch._simple_paths`) are used instead of balanced paths, by
+the name of the path set.
+"""
 
 
 def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:

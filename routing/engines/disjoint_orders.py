@@ -69,8 +69,8 @@ class VlOrders:
 
 
 def candidate_orders(fabric: Fabric, distance: npt.NDArray[np.uint16], seed: int) -> list[npt.NDArray[np.int32]]:
-    """Return candidate orders of the switches, as positions (int32[S] each): an order by tiers on a tree, random
-    orders, and orders by distance.
+    """Return candidate orders of the switches, as positions (int32[S] each): random orders, orders by distance, and on
+    a tree an order that begins at the top switches.
 
     Random orders are balanced: each switch has about as many neighbours before it as after it.  Each order is followed
     by the reversed order.

@@ -106,11 +106,13 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
     """Search for LFT columns with paths to the inner switches ``targets`` from all inner switches that need a path.
 
-    ``job`` holds the tables and the inner switches.  All paths follow one order of the channels.  This order is also a
-    topological order of ``own``, a CDG of other paths.  The search begins with an order in which paths lead up and then
-    down.  If paths are missing, the order is changed such that it allows some missing paths in addition to all paths
-    found before.  Return None if no change of the order allows a further path, or if paths are still missing after
-    :data:`MOST_ORDERS` orders.
+    ``job`` holds the tables and the inner switches.  ``own`` is a CDG with one VL, which has the CDG edges of other
+    paths.  All new paths follow one topological order of this CDG, so they close no cycle with the other paths.
+
+    The search begins with an order that is similar to an order in which paths lead up and then down.  If paths are
+    missing, the order is changed such that it allows some missing paths in addition to all paths found before.  Return
+    None if no change of the order allows a further path, or if paths are still missing after :data:`MOST_ORDERS`
+    orders.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))

@@ -99,10 +99,10 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     Return None if some path fits on no SL.
 
     ``job`` holds the given tables, whose paths between inner switches are replaced.  ``counted`` is the CDG of all
-    other paths.
+    other paths.  With ``replies``, the two paths between two switches have the same SL.
 
-    With ``replies``, the two paths between two switches have the same SL.  Each attempt selects the paths by one order
-    of the channels.  Several orders are tried, until all paths fit.
+    The function makes several attempts, each with another order of the channels.  The order determines the new paths,
+    and then an SL is searched for each path.  The attempts end when all paths have an SL.
 
     Cost: for each pair of switches whose paths follow no topological order of a VL, at most one topological sort per
     VL and attempt.

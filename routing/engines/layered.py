@@ -32,8 +32,8 @@ the fabric.  If the fewest VLs are wanted, paths with a fair balance may be chos
 
 TOO_UNBALANCED = 1.3
 """Candidate paths are unbalanced if their highest utilisation is more than this factor times the lowest value of all
-candidates so far.  Unbalanced paths are tried only if no other paths fit into the layers, except dimension-ordered
-paths, which are always tried.
+candidates so far.  Unbalanced paths are tried only if no other paths fit into the layers.  Dimension-ordered paths are
+an exception.
 """
 
 TIGHT = 1.05

@@ -30,11 +30,11 @@ class TorusTwoQos:
     Notes
     -----
     After torus-2QoS of OpenSM by J. Schutt (``man torus-2QoS``), and the datelines of W. J. Dally, C. L. Seitz, 1987.
-    An SL has one bit for each dimension with rings: whether the path crosses a dateline of this dimension.  Switches
-    map the SL to VL 0 or 1 by the bit of the dimension in which the out-port leads.  So a path uses one VL in each
-    ring.  Paths on VL 0 do not cross the dateline.  Paths on VL 1 cross it, and are too short to pass the opposite side
-    of the ring.  So no dependencies of one VL close a cycle around the ring.  If a ring is broken, paths take its other
-    side, on the same SL.
+    An SL has one bit for each dimension with rings.  The bit states whether the path crosses a dateline of this
+    dimension.  At each hop, the switch selects VL 0 or VL 1 by the bit of the dimension in which the out-port leads.
+    So a path uses one VL in each ring.  Paths on VL 0 do not cross the dateline.  Paths on VL 1 cross the dateline, and
+    are too short to pass the opposite side of the ring as well.  So no dependencies of one VL close a cycle around the
+    ring.  If a ring is broken, paths take the other side of the ring, on the same SL.
 
     Differences:
 

@@ -214,8 +214,8 @@ def _or_in_other_orders(
 def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **found: object) -> Routing | None:
     """Return up/down tables of a tree that follow one order of the switches; None if the fabric is not a tree.
 
-    The function is for engines whose rule allows paths up and then down.  One VL is enough against deadlocks.  If more
-    VLs are allowed, the destinations are spread over them.
+    The function is for engines whose rule allows paths up and then down.  One VL is enough to prevent deadlocks.  If
+    more VLs are allowed, the destinations are spread over all of these VLs.
 
     Parameters
     ----------

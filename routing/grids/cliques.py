@@ -23,10 +23,11 @@ def clique_trees(
     """Return a tree towards each destination in a grid whose dimensions are cliques or have two positions.
 
     A tree uses the dimensions in the given order, with at most two hops in each dimension.  A minimal tree has two hops
-    in a dimension only where the link to the destination's coordinate is missing.  A row is the switches that differ
-    only in the coordinate of one dimension.  In a tree that is not minimal, each row has a *middle* if enough of its
-    links exist: a switch of the row.  All other switches of the row that have a link to the middle send over the
-    middle.
+    in a dimension only where the link to the destination's coordinate is missing.
+
+    A row is the switches that differ only in the coordinate of one dimension.  In a tree that is not minimal, one
+    switch of each row is the *middle*, if enough links of the row exist.  All other switches of the row that have a
+    link to the middle send over the middle.
 
     Parameters
     ----------
@@ -116,9 +117,9 @@ class _Rows:
         return linked
 
     def _replace_missing_links(self, found: Hops, goal: Ints, rank: Ints) -> None:
-        """Give a next hop to each switch without a link to the goal, if possible.  The goal is the switch of the row
-        that has the destination's coordinate.  The next hop is a third switch of the row, which has links to the switch
-        and to the goal.
+        """Choose a next hop for each switch without a link to the goal, which is the switch of the row that has the
+        destination's coordinate.  The next hop is a third switch of the row that has links to both.  If there is no
+        such third switch, no next hop is chosen.
 
         ``found`` (uint8[D, N], changed in place) has the bundle by which each switch sends towards each destination.
         ``goal`` (int64[D]) is the coordinate of each destination along the dimension.  ``rank`` (int64[D]) is a number
@@ -135,11 +136,13 @@ class _Rows:
                 found[rows, switch] = self.link[switch, over[turn]]
 
     def _middles(self, goal: Ints, rank: Ints, wanted: npt.NDArray[np.bool_]) -> Ints:
-        """Return int64[D, rows], the coordinate of the middle of each row for each destination; -1: no middle.  A
-        middle is linked to the goal: the switch of the row that has the destination's coordinate (``goal``, int64[D]).
-        Every other switch of the row is linked to the middle or to the goal, so no path in the row has more than two
-        hops.  Destinations take the possible middles in turn, in the order of ``rank`` (int64[D]).  ``wanted``
-        (bool[D]) marks the destinations that get middles.
+        """Choose the middle of each row for each destination.  Return int64[D, rows], the coordinate of the middle; -1
+        if the row has no middle.
+
+        The goal is the switch of the row that has the destination's coordinate (``goal``, int64[D]).  A middle is
+        linked to the goal, and every other switch of the row is linked to the middle or to the goal.  So no path in the
+        row has more than two hops.  Destinations take the possible middles in turn, in the order of ``rank``
+        (int64[D]).  ``wanted`` (bool[D]) marks the destinations that get middles.
         """
         linked, present = self._has_link(), self.there >= 0
         lacks = present[:, :, None] & ~linked
@@ -156,10 +159,10 @@ class _Rows:
 
 
 def _rank_of(port: Ints, goal: Ints) -> Ints:
-    """Return int64[D], a number for the port of each destination.
+    """Return int64[D], a number for the port of each destination, by which several next hops are used in turn.
 
-    The ports of all destinations with one coordinate along the dimension are numbered 0, 1, 2, and so on, in the order
-    of ``port``.  All LIDs of a port get the same number.  The numbers serve to use several next hops in turn.
+    The ports of all destinations with equal coordinates along the dimension are numbered 0, 1, 2, and so on, in the
+    order of ``port``.  All LIDs of a port get the same number.
 
     ``port`` (int64[D]) identifies the port that has each destination LID.  ``goal`` (int64[D]) is the coordinate of
     each destination along the dimension.

@@ -98,7 +98,7 @@ class Grid:
         Size and kind of each dimension.  A ring has at least five switches, and a clique at least three.  A ring of
         four is two lines of two.
     order
-        Order in which paths use the dimensions.  None: by the load of their links.
+        Order in which paths use the dimensions.  None: the load of the links determines the order.
     """
 
     switches: npt.NDArray[np.int64]

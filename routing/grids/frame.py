@@ -71,8 +71,8 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
     """Return the dimensions at the switch ``origin``.  ``near`` has the neighbours of each switch.
 
     Two neighbours lie in different dimensions if they have a second common neighbour, which is the fourth corner of a
-    square.  If a link of this square is missing, parallel squares decide.  Neighbours that are linked to each other lie
-    in one dimension.
+    square.  If a link of this square is missing, a parallel square can show the same (:func:`_spans_square`).
+    Neighbours that are linked to each other lie in one dimension.
 
     Cost: O(d^2) set operations for d neighbours, O(d^3) where squares are missing.
     """

@@ -168,9 +168,11 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
 
 
 def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tuple[Hops, Hops]:
-    """Return the first hops along rows of lines or rings, as two arrays uint8[R, size, size].  The three indices are
-    the row, the coordinate of the switch and the coordinate of the destination.  In the second array, paths to a
-    destination half a ring away use the other side of the ring, if no link of the ring is missing.
+    """Return the first hops of paths along rows that are lines or rings.
+
+    The result is two arrays uint8[R, size, size], by row, coordinate of the switch and coordinate of the destination.
+    The arrays differ only for destinations half a ring away: if no link of the ring is missing, paths of the second
+    array use the other side of the ring.
 
     ``members`` (int64[R, size]) has the switch at each position of each row, and ``index`` the bundle of each pair of
     linked switches.

@@ -99,9 +99,10 @@ def _has_squares(near: Sequence[frozenset[int]], pair: Pair) -> bool:
     """Return whether the cable between two switches has squares and common neighbours as in a complete grid.
 
     A square is a cycle of four switches.  In a complete grid, each neighbour of a switch in another dimension gives one
-    square with the cable.  A switch has at most two neighbours along a line or ring.  Along a clique it has more, but
-    they give further squares.  So the number of squares must be at least the number of neighbours of each of the two
-    switches minus two.  It must also be at least 1, as in every grid of several dimensions.
+    square with the cable.  In the dimension of the cable, a switch of a line or ring has at most two neighbours.  A
+    switch of a clique can have more neighbours in this dimension, but these give squares, too.  So the number of
+    squares must be at least the number of neighbours of each of the two switches minus two.  It must also be at least
+    1, as in every grid of several dimensions.
 
     All common neighbours of the two switches must be linked to each other, because in a grid they are in one clique.
     """

@@ -204,11 +204,15 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np
     from the leaves.  With each candidate, yield a limit for the share of the entries between leaves that have no path
     up and then down.  If the share is at most the limit, no further candidates are tried.
 
-    I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  The first
-    candidate takes all of these switches as leaves.  The second candidate has the levels that other engines use
-    (:func:`routing.trees.levels.tree_levels`).  Further candidates take fewer switches as leaves, by one of these
-    rules: switches that share a neighbour with another switch with end ports; switches with many end ports; switches
-    with the fewest neighbours; switches at even distances from each other.
+    I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  Without
+    roots, the candidates take these switches as leaves, in this order:
+
+    - all switches with end ports,
+    - the leaves of the levels that other engines use (:func:`routing.trees.levels.tree_levels`),
+    - switches with end ports that share a neighbour with another switch with end ports,
+    - switches with many end ports,
+    - switches with end ports and with the fewest neighbours,
+    - switches with end ports at even distances from each other.
     """
     if leaves.roots:
         depth = distances(fabric, np.isin(np.arange(fabric.switches), list(leaves.roots)))

@@ -30,9 +30,9 @@ MOST_VISITS = 200_000_000
 MOST_LONGER = 2
 """Largest number of hops by which a path between end ports may exceed the shortest path."""
 MOST_FAR, FAR_COST = 0.001, 0.6
-"""Exception to :data:`MOST_LONGER`: an order may have longer paths for at most this share of the flow (first value),
-but then has an additional cost (second value).  The cost is so high that such an order is taken only if most leaves are
-torn in all other orders.
+"""Exception to :data:`MOST_LONGER`.  An order of the switches may have longer paths if at most this share of the flow
+(first value) takes them.  The order then has an additional cost (second value).  This cost is so high that such an
+order is taken only if most leaves are torn in all other orders.
 """
 
 
@@ -80,11 +80,10 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
 
     Notes
     -----
-    The order follows the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
-    switches above the hub follow from the bottom up.  A path that leads up and then down in the tree also leads up and
-    then down in this order, with one exception.  The exception is a path over two switches that are both above the hub,
-    if neither of these two switches is above the other.  The advantage of a hub is that all top switches reach each
-    other through it.
+    The order begins with one leaf (the hub), and with the switches above the hub from the bottom up.  All other
+    switches follow by their levels, from the top down.  Because the hub comes first, all top switches reach each other
+    through it.  A path that leads up and then down in the tree also leads up and then down in this order.  The only
+    exception is a path over two switches that are both above the hub, if neither of these two is above the other.
 
     The order of the closed form (:class:`routing._kernels.closed_form.TreeGraph`) is also compared.  If many links are
     missing, all of these orders can have many paths that are more than two hops longer than the shortest.  In this
