@@ -232,8 +232,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     own, now = tables.lft[:, :lids], lft[:, :lids]
     missing = (own == NO_PORT) & (now != NO_PORT)
     np.putmask(now, missing, NO_PORT)
-    # Entries that equal the new tables need no check, because they lead to a neighbour or end port.  Only the other
-    # entries may lead nowhere.
+    # An entry that equals the entry of the new tables needs no check, because the entries of the new tables lead to a
+    # neighbour or an end port.  Any other entry may lead nowhere, for example to a port without a cable.
     row, lid = np.divmod(np.flatnonzero(own != now), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)

@@ -38,15 +38,19 @@ class ConfFiles:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        # key: name of an option and path of its file; value: descriptor of a memory file with the last usable version
+        # For each file, by the name of its option and its path: the descriptor of a memory file with its last usable
+        # version.
         self._copies: dict[tuple[str, str], int] = {}
         self._silent = SilentFiles()
-        # last values of the options (FOREIGN) that are read from opensm.conf because OpenSM does not pass them on;
-        # None: opensm.conf was never read
+        # The last values of the options FOREIGN, which are read from opensm.conf, because OpenSM does not pass them on.
+        # None: opensm.conf was never read.
         self._foreign: dict[str, str] | None = None
-        self._reader: threading.Thread | None = None  # thread that reads the folder; it is started only once
-        self._stored: dict[str, bytes] = {}  # content of each file in the folder, by the name of the file
-        self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
+        # The thread that reads the folder.  It is started only once.
+        self._reader: threading.Thread | None = None
+        # The content of each file in the folder, and the content of files that save() will write there, both by the
+        # name of the file.
+        self._stored: dict[str, bytes] = {}
+        self._unsaved: dict[str, bytes] = {}
 
     def save(self) -> None:
         """Write the usable versions of files into the folder, except versions that the folder already has.

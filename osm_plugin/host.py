@@ -52,30 +52,33 @@ class Host:
         self._generation = 0
         # Two threads of OpenSM use the worker: the one that sweeps, and the one that checks the worker between sweeps.
         self._lock = threading.Lock()
-        self._pause = FIRST_PAUSE / 2  # pause before the last start
-        self._next_start = 0.0  # earliest time of the next start between sweeps, as time.monotonic()
-        self._last_death = ""  # how the last worker ended that had not become ready
-        # time until which a sweep waits for the worker's answer, as time.monotonic(); 0: no sweep waits
+        # For starts of workers by check_worker: the seconds between the last start and the earliest next start, the
+        # time of the earliest next start (time.monotonic()), and a text on how the last worker ended.  The text is not
+        # logged again if the next worker ends in the same way before it is ready.
+        self._pause = FIRST_PAUSE / 2
+        self._next_start = 0.0
+        self._last_death = ""
+        # A sweep waits for the worker's answer until this time (time.monotonic()).  0: no sweep waits.
         self._until = 0.0
-        # time of the last sweep in which a worker was not ready after start_deadline, but was left running, as
-        # time.monotonic()
+        # Time of the last sweep in which a worker was not ready after start_deadline, but was left running
+        # (time.monotonic()).
         self._found_overdue = 0.0
         self._remarks: list[str] = []
-        # number of the last update schedule ("plan"), and how many of its rounds all switches have acknowledged
-        # ("rounds"); empty after a request has passed both to the worker
+        # The number of the last update schedule ("plan"), and how many of its rounds all switches have acknowledged
+        # ("rounds").  The dictionary is empty after a request has passed both to the worker.
         self._written: dict[str, int] = {}
         self._shadow: WorkerProcess | None = None
         self._shadow_generation = 0
-        # number of the request that the worker has not answered; None: there is no such request
+        # Number of the request that the worker has not answered yet.  None: there is no such request.
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
         self._engine = ""  # engine of the last request
-        # key: each engine that has failed since the last answer with tables; value: number of workers that failed while
+        # For each engine that has failed since the last answer with tables: the number of workers that failed while
         # they computed tables for this engine.  The key "" is for workers that failed before they were ready.
         self._failed: dict[str, int] = {}
-        # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
+        # Time at which OpenSM should sweep, so that more entries are rebalanced (time.monotonic()).  None: never.
         self._again: float | None = None
-        # memory files in which a worker leaves its tables for the worker that replaces it
+        # Memory files in which a worker leaves its tables for the worker that replaces it.
         self._copies = [os.memfd_create("ibnue-copy", os.MFD_CLOEXEC) for _ in range(2)]
         self._status = StatusWriter(
             {"version": __version__, "pid": os.getpid()}, self._remarks.append, self._follow_log

@@ -83,9 +83,9 @@ def multicast_tree(
 ) -> MulticastTree:
     """Return the tree of paths towards a root switch, for each connected component.
 
-    The root is the first switch of ``roots`` in the component.  Without such a switch, there are two cases.  If the
-    engine has a switch order (Up*/Down*), the root is the first switch of this order.  Multicast packets then go up and
-    down as unicast packets do, and add no dependency that the order forbids.  Otherwise the root is the switch with the
+    The root is the first switch of ``roots`` that is in the component.  If there is no such switch, but the engine has
+    a switch order (Up*/Down*), the root is the first switch of this order.  Multicast packets then go up and down as
+    unicast packets do, and add no dependency that the order forbids.  Otherwise, the root is the switch with the
     smallest maximum hop count from all other switches.
 
     Parameters

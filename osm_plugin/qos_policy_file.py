@@ -160,14 +160,16 @@ class _Policy:
         self._path, self._pkeys = path, pkeys
         self._words = _words(text)
         self._word, self._line = next(self._words), 1  # the next word, and the line of the word before it
-        # name and line of each section that has begun and not ended, from the outermost to the innermost section
+        # Name and first line of each section that has begun and not ended, the outermost section first.
         self._open: list[tuple[str, int]] = []
-        self._empty = False  # whether the innermost section has no content so far
-        self._values: dict[str, list[str]] = {}  # by name, the values in the innermost section
+        # Whether nothing has been read since the innermost section began.
+        self._empty = False
+        # The values of the statements in the section that began last, by the name of the statement.
+        self._values: dict[str, list[str]] = {}
         self._levels: set[str] = set()
         self._groups: set[str] = set()
-        # for each QoS level or port group that a match rule names: the text "QoS level" or "port group", the name of
-        # the QoS level or group, and the first line of the rule
+        # The QoS levels and port groups that match rules name.  Each element has the text "QoS level" or "port group",
+        # the name of the level or group, and the first line of the rule.
         self._used: list[tuple[str, str, int]] = []
 
     def read(self) -> None:

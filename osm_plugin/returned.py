@@ -145,7 +145,7 @@ def _by_switch(
     sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
     for group, before in returned:
         sl[:, group.lids] = before.sl[..., group.lids]
-    # bool[L], the LIDs of the senders whose SLs are already in `sl`, in the row of the sender's switch
+    # `settled` (bool[L]) marks the LIDs of senders whose SLs are in `sl` already, in the row of the sender's switch.
     settled = _owners(old_fabric, len(fabric.lids)) > 0
     for group, before in returned:
         for row in np.unique(fabric.lids.switch[group.lids]).tolist():

@@ -252,8 +252,9 @@ struct ibnue_stamp {
     long inode;                /* inode number */
 };
 
-/* Entries that the callback update_vlarb has added to the VL arbitration tables of all ports in one sweep.  It adds
- * entries for VLs that can carry data, but have no entry with a weight in the administrator's configuration. */
+/* Entries that the callback update_vlarb has added to the VL arbitration tables of all ports in one sweep.  The
+ * callback adds entries for VLs that can carry data, but have no entry with a weight in the administrator's
+ * configuration. */
 struct ibnue_arbitration {
     uint32_t vls;     /* VLs, as bits, for which entries were added to VL arbitration tables */
     uint32_t entries; /* number of added entries, at all ports together */

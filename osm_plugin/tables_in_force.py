@@ -57,12 +57,14 @@ class State:
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
         self._copied: dict[int, SavedTables] = {}  # the tables in each memory file, by its number
-        # reason why the last read or write of a file failed; the key is the kind of request ("look", "put") and the
-        # path
+        # Why the last read ("look") or the last write ("put") of a file failed, by this word and the path of the file.
         self._problems: dict[tuple[str, str], str] = {}
-        self._overdue = False  # whether reading or writing a file took too long, so that sweeps no longer wait for it
-        self._distrusted = False  # whether tables that an earlier worker has left are ignored
-        self._late = False  # whether tables were published during a read, so that the content of the read is outdated
+        # Whether a read or write of a file takes too long, so that sweeps no longer wait for it.
+        self._overdue = False
+        # Whether the tables that an earlier worker has left are ignored.
+        self._distrusted = False
+        # Whether OpenSM has received tables while a file was being read.  The content that is read is then outdated.
+        self._late = False
 
     def remark(self, line: str) -> None:
         """Add a line for OpenSM's log."""

@@ -151,8 +151,10 @@ class WorkerProcess:
         self._routes = module == "worker"  # The other module, "shadow", only checks tables.
         self.hello: dict[str, Any] | None = None
         self._refused = False  # whether the worker was killed because its protocol differs from the host's
-        self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
-        self._moved = self.started  # time of the last sample in which the CPU time had changed (time.monotonic())
+        # Samples of listen(): the worker's CPU time in clock ticks (None: unknown), and the time (time.monotonic()) of
+        # the last sample in which the CPU time had changed or a thread was runnable.
+        self._used: int | None = None
+        self._moved = self.started
         self._reading = threading.Lock()
         self._log_path = None if log is None else Path(log.name)
         self._log_start = 0 if log is None else log.seek(0, os.SEEK_END)

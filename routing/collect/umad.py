@@ -27,7 +27,8 @@ packets.
 """
 _QKEY = 0x80010000
 _RMPP = 1
-"""Version of the protocol (RMPP) in which answers of several MADs arrive; the kernel assembles these answers."""
+"""Version of RMPP, the protocol for answers that consist of several MADs.  The kernel joins the MADs of such an answer.
+"""
 _RETRIES = 2
 
 

@@ -21,12 +21,12 @@ def drain_times(
     In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
     upper bounds hold for this case, and the result is the smaller one:
 
-    - The first bound assumes that the senders never stop.  Let c be the channel out of the port, and d a destination
-      whose paths use c.  The buffer at the end of c is full of packets to d.  On the path from this buffer to d, each
-      switch serves in turn all inputs that have packets to d.  Let ``g(c, d)`` be the product of the numbers of such
-      inputs over the switches of that path.  Then the buffer forwards one packet every ``g(c, d)`` packet times.  In
-      the port's switch, ``n(c)`` inputs send packets over c in turn.  So a packet waits at most ``n(c)`` times the
-      largest ``g(c, d)``, in packet times.  One more packet time is added for the packet in transmission.
+    - The first bound assumes that the senders never stop, so that all buffers are full.  Let c be the channel out of
+      the port, and d a destination whose paths use c.  At each switch on the path from the end of c to d, all inputs
+      with packets to d send in turn.  So the buffer at the end of c forwards one packet in every ``g(c, d)`` packet
+      times, where ``g(c, d)`` is the product of the numbers of these inputs.  In the port's own switch, ``n(c)`` inputs
+      send packets over c in turn.  So a packet waits at most ``n(c)`` times the largest ``g(c, d)``, in packet times.
+      One more packet time is added for the packet in transmission.
     - The second bound assumes that every sender sends only one burst.  Then all bursts have arrived after (number of
       senders) x (time of a burst).
 
@@ -99,8 +99,8 @@ class _Tree:
     local
         Rows of the end ports that send to the LID.
     gap
-        float64[S]: a switch forwards packets to the LID from all its inputs in turn.  ``gap`` is the time between two
-        packets from one input, in packet times.
+        float64[S]: time between two packets to the LID that the switch forwards from one input, in packet times.  At
+        this switch and at each later switch of the route, all inputs with packets to the LID send in turn.
     """
 
     def __init__(self, fabric: Fabric, routing: Routing, lid: int) -> None:

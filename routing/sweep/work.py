@@ -38,8 +38,8 @@ MAX_ATTEMPTS = 2
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
-"""Function that runs tasks without a real OpenSM, as names of module and function.  This function is used in all modes
-except "lab".
+"""Name of the function that runs tasks without a real OpenSM, as ``MODULE:FUNCTION``.  The function is used in all
+modes except "lab".
 """
 
 
@@ -54,7 +54,7 @@ class Batch:
     tasks
         Tasks to run.
     runner
-        Function that runs the tasks, as names of module and function.  The function is given by name, because this
+        Name of the function that runs the tasks, as ``MODULE:FUNCTION``.  The batch has only the name, because this
         package must not import the modules that run tasks under a real OpenSM.
     settings
         Settings that the function ``runner`` receives, as pairs of name and value.
