@@ -71,7 +71,8 @@ struct ibnue_copy {
 struct ibnue_copies {
     struct ibnue_copy *of; /* [count], one record for each switch, ascending by GUID */
     uint32_t count;        /* number of switches with a record */
-    /* engine of the tables that the switches acknowledged last; NULL: none since this SM is master */
+    /* engine of the tables that the switches acknowledged last; NULL: unknown, for example because this SM has not
+     * written any tables since it became master */
     struct osm_routing_engine *served;
 };
 

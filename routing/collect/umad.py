@@ -27,8 +27,7 @@ packets.
 """
 _QKEY = 0x80010000
 _RMPP = 1
-"""Version of RMPP, the protocol for answers that consist of several MADs.  The kernel joins the MADs of such an answer.
-"""
+"""Version of RMPP, the protocol for answers of several MADs.  The kernel joins the MADs of an answer."""
 _RETRIES = 2
 
 
