@@ -82,7 +82,7 @@ def _table(title: str, rows: Sequence[Sequence[str]], old: Sequence[Sequence[str
 
 
 def _bar(cell: str, before: str | None, most: float, at: tuple[int, int]) -> Iterator[str]:
-    """Yield the SVG elements of a bar, of its figure as text, and of the mark of the stored figure.
+    """Yield the SVG elements of a bar: the bar, its figure as text, and the mark of the stored figure.
 
     Parameters
     ----------

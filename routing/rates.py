@@ -27,7 +27,8 @@ SPEED_OF: Mapping[str, float] = MappingProxyType(
 NOMINAL: Mapping[str, str] = MappingProxyType(
     {"10G": "SDR", "20G": "DDR", "40G": "QDR", "56G": "FDR", "100G": "EDR", "200G": "HDR", "400G": "NDR", "800G": "XDR"}
 )
-"""Name of the speed of a link of width 4x, by the usual name of the link's rate: a link of 100G has the speed EDR."""
+"""Name of the speed, by the usual name of a 4x link's rate.  For example, a link that is called 100G has the speed
+EDR."""
 
 _LANE = {
     "2.5": "SDR", "5": "DDR", "10": "QDR", "FDR10": "FDR10", "14": "FDR", "25": "EDR", "50": "HDR", "100": "NDR",

@@ -71,7 +71,7 @@ class LostLids:
         Returns
         -------
         uint16[K, N]
-            Bits of the SLs of the replies from each of the N injection points to each of ``lids``.
+            The SLs (as bits) of the replies that each of the N injection points sends to each of ``lids``.
         """
         to, asked = senders.lid, self.known[senders.lid]
         masks = np.zeros((len(lids), len(to)), np.uint16)

@@ -2,9 +2,9 @@
 
 A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
 requests in the same buffers, messages deadlock although the routes are free of credit loops.  Therefore every type of a
-chain (request before reply, and so on) gets separate escape channels.  The number of escape channels of a type is the
-number of channels with which the routes are free of credit loops.  Messages are routed fully adaptively on the other
-channels of a link, and there are two possible uses of these channels:
+chain (request before reply, and so on) gets separate escape channels.  A type needs as many escape channels as the
+routes need to be free of credit loops.  Messages are routed fully adaptively on the other channels of a link, and there
+are two possible uses of these channels:
 
 - ``strict``: each type has its share of these channels.  The types use separate virtual networks.
 - ``wide``: all types share these channels.  A message that is blocked there still has the escape channels of its type.

@@ -112,8 +112,8 @@ class MulticastVerdict:
     vl
         VL of the groups; None if the VL differs between ports, or if packets of the groups are dropped.
     loops
-        Whether there is a credit loop: "none" (there is none), "yes", or "unknown".  "unknown" means that ``vl`` is
-        None, or that the unicast packets have no certificate, or that they change their VL along a path.
+        Whether there is a credit loop: "none" (there is none), "yes", or "unknown".  It is "unknown" in three
+        cases: ``vl`` is None, the unicast packets have no certificate, or unicast packets change their VL along a path.
     loop
         Lines that describe a shortest credit loop; empty if there is no credit loop, or if no credit loop was searched
         for.

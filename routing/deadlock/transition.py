@@ -92,7 +92,8 @@ class Transition:
     drops
         Entries that drop packets.
     entries, lids, blocks
-        Number of entries that differ, of LIDs with such entries, and of blocks (64 LIDs of a switch) with such entries.
+        Number of entries that differ, number of LIDs with such entries, and number of blocks (64 LIDs of a switch) with
+        such entries.
     removed
         Number of entries that are only removed, because their LIDs are gone or unreachable.
     sls_differ, sl2vl_differ

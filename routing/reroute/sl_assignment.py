@@ -56,7 +56,7 @@ def reassign_sls(
     threads
         Threads of the trace.
     budget
-        Limits of the number of paths that are assigned, and of the visits of the cycle searches.
+        Two limits: how many paths an attempt may assign, and how many channels the cycle searches may visit.
 
     Returns
     -------

@@ -40,8 +40,8 @@ class RerouteStatistics:
     moved_further
         Entries that moved because the repair lost much more capacity than the best known tables.
     vacated
-        CDG edges that were vacated, so that later moves can use edges that would have closed a cycle with the vacated
-        edges.
+        CDG edges that were vacated.  Later moves can then use other edges, which would have closed a cycle with the
+        vacated edges.
     prepared_sls
         SLs that changed in a step of rebalancing, so that the next step can move entries.
     proven_by_changes

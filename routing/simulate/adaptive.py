@@ -372,8 +372,9 @@ def simulate_adaptive(
     Parameters
     ----------
     network
-        Network from :func:`routing.simulate.network.build_network`.  Its ``vls`` is the number of VLs.  Only two
-        schemes use the tables of the network: ESCAPE for the escape paths, and GROUPS for the port groups.
+        Network from :func:`routing.simulate.network.build_network`.  ``network.vls`` is the number of VLs that are
+        simulated.  Only two schemes use the tables of the network: ESCAPE for the escape paths, and GROUPS for the port
+        groups.
     traffic
         Flows, all of which must have reachable destinations.
     adaptive

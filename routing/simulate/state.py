@@ -118,8 +118,8 @@ class Counters:
     port_xmit_wait
         Ticks during which the port had packets to send but sent none.
     port_xmit_discards
-        Packets that the port dropped, for one of three reasons: a limit that one of the next three counters is for, a
-        link that was down, or a packet whose VL does not exist.
+        Packets that the port dropped.  There are three reasons: one of the limits to which the next three counters
+        belong, a link that was down, or a VL that does not exist.
     port_sw_hoq_lifetime_limit_discards, port_sw_lifetime_limit_discards, vl_stalled_discards
         Part of ``port_xmit_discards``: packets dropped by the head-of-queue lifetime, by the switch lifetime, and
         because the VL was stalled.

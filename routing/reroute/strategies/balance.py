@@ -18,9 +18,7 @@ from routing.reroute.strategies.columns import Progress
 from routing.reroute.values import Stability
 
 LEAST_SHARE = 0.96
-"""Lower limit of the goal in a repair of large tables, as a fraction of the highest utilisation of the previous
-tables.
-"""
+"""In a repair of large tables, the goal is at least this fraction of the highest utilisation of the previous tables."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 """Simulate retransmission by CAs: a flow sends a lost packet again, as a reliable connection does.
 
-Together with a head-of-queue lifetime this is regressive recovery from deadlock.  Source: T. M. Pinkston, "Deadlock
-characterization and resolution in interconnection networks", section 13.3.1.  Differences: there are no packets for
-acknowledgements, and the CA learns of a loss when a given time (the timeout) has passed since the loss.  The CA sends
-only the lost packet again, any number of times.
+Retransmission and a head-of-queue lifetime together are called regressive recovery from deadlock.  Source: T. M.
+Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.1.  Differences: there
+are no packets for acknowledgements, and the CA learns of a loss when a given time (the timeout) has passed since the
+loss.  The CA sends only the lost packet again, any number of times.
 """
 
 from __future__ import annotations
