@@ -123,7 +123,7 @@ KINDS = (
 def cut_limit(fabric: Fabric, port_class: PortClass | None = None) -> float:
     """Return the all-to-all share that the links of the worst cut allow with any tables.
 
-    A cut divides the switches into a set and the rest.  The links between both limit the traffic.  The function tries
+    A cut divides the switches into two sets.  The links between the two sets limit the traffic.  The function tries
     each single switch with end ports.  On trees, it also ignores the switches above each level in turn, and tries each
     connected part that remains.  Only end ports of the class ``port_class`` send and receive; None: all end ports.
     """

@@ -199,8 +199,8 @@ def _guids_are_comparable(planned: list[_Device], found: list[_Device]) -> bool:
 def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bool) -> dict[int, int]:
     """Match devices by GUID, name or system name.
 
-    With ``comparable``, GUIDs are compared first, and then names.  Without it, the GUIDs of the plan were made up, so
-    names are compared first.  Returns the number of the real device by the number of the planned device.
+    With ``comparable``, GUIDs are compared first, and then names.  Without it, the GUIDs of the plan are assumed to be
+    invented, so names are compared first.  Returns the number of the real device by the number of the planned device.
     """
     match: dict[int, int] = {}
     taken: set[int] = set()

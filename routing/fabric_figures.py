@@ -145,8 +145,9 @@ def _cables(fabric: Fabric) -> list[tuple[str, int]]:
 
 
 def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[float]:
-    """Yield for each level except the top the ratio of its capacity down to its capacity up, beginning with the
-    lowest level.
+    """Yield the ratio of the capacity down to the capacity up, for each level except the top.
+
+    The lowest level comes first.
     """
     channels, top = fabric.channels, int(level.max())
     cabled = fabric.endport_switch >= 0

@@ -72,8 +72,9 @@ def printed_speed(speed: float) -> str:
 
 
 def speed_name(speed: float) -> str | None:
-    """Return the name of the speed within one percent of a signalling rate in Gb/s (``14`` is FDR), or None if there is
-    no such speed.
+    """Return the name of the speed whose signalling rate differs from ``speed`` (in Gb/s) by at most one percent.
+
+    For example, 14 gives FDR.  The result is None if there is no such speed.
     """
     for name, exact in SPEED_OF.items():
         if abs(exact - speed) <= 0.01 * exact:

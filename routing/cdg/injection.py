@@ -83,7 +83,9 @@ class InjectionPoints:
         return InjectionPoints(self.switch, self.port, self.endport, self.lid[keep], before[self.first])
 
     def any_of(self, masks: Masks) -> Masks:
-        """Combine masks of the M LIDs (uint16[..., M], in the order of :attr:`lid`) to masks of the N injection points.
+        """Combine masks of the M LIDs to masks of the N injection points.
+
+        ``masks`` is uint16[..., M], in the order of :attr:`lid`.
 
         Returns
         -------

@@ -342,7 +342,7 @@ class MixedGraphs:
         )
 
     def _dependencies(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[edges], as bits the VLs on which packets of the mixed tables use each CDG edge.
+        """Return uint32[edges]: for each CDG edge, the VLs (as bits) on which packets of the mixed tables use it.
 
         Packets must keep their VL along a path.
         """

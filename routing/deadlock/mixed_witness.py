@@ -157,7 +157,7 @@ def find_forwarding_loop(mixture: Mixture, lid: int) -> ForwardingLoop | None:
 
 
 def _next_channels(mixture: Mixture, lid: int) -> list[list[int]]:
-    """Return for each switch its next hops towards a LID, by the old and the new entry.
+    """Return for each switch the next switches towards a LID, by its old and its new entry, without repetition.
 
     An entry over a loop-back cable leads to the switch itself.
     """

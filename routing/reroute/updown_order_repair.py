@@ -24,7 +24,7 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
     1. Place a neighbour of the orphan root right above the orphan root.  This neighbour must not be cut off.  The move
        is often possible only if few paths use the neighbour.
     2. Place a switch that is not cut off, but is linked to a cut-off switch, above all cut-off switches.  This move
-       helps, for example, the top switches above a lost switch of a tree.
+       helps, for example, if a tree has lost a switch below its top switches.
 
     If the new order does not allow all dependencies, the dependencies over lost channels are dropped.
 

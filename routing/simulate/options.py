@@ -334,7 +334,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 
 
 def _wheel_bits(network: Network, mtu: int) -> int:
-    """Return n if the kernel's timing wheel (its queue of future events) needs 2^n slots.
+    """Return the number n such that the kernel's timing wheel (its queue of future events) has 2^n slots.
 
     A slot is one tick.  ``WHEEL_BITS`` has the smallest and the largest result.  Unless the largest result is too
     small, the wheel covers over four times the ticks that the largest packet takes for one hop.

@@ -1,6 +1,7 @@
 """Plan a change of tables by any method, while traffic runs.
 
-The new tables come from another engine, from files or from a re-route, or they contain the paths ``then`` of flows.
+The new tables come from another engine, from files or from a re-route, or they contain the new paths of the flows (key
+``then``).
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ rebalance steps in quiet times vacate dependencies and improve the balance.
 FEW_ENTRIES = 64
 """Limit of the entries that each search may move.  In :func:`move_further`, the limit is the smaller of this number and
 1 % of the table entries.  In :func:`catch_up`, the limit is the larger of the two.  If half of the number of broken
-entries is more than this limit, so many entries may move.
+entries is larger than this limit, this half is the limit instead.
 """
 FEW_MISSING = 1024
 """If at most this number of entries was missing, moves aim at the goal even if tables from scratch do not reach it."""
@@ -83,9 +83,9 @@ entries, are broken.  Repairs of such faults keep too many old paths for a good 
 interrupted anyway.
 """
 LAST_STATES = 2
-"""After a series of searches towards a goal that tables from scratch do not reach: number of the last searches whose
-tables are tried as the result.  The tables of the last search are tried first.  The tables of the search before have
-fewer changed entries.
+"""Number of searches at the end of a series whose tables are tried as the result.  This limit holds for a series
+towards a goal that tables from scratch do not reach.  The tables of the last search are tried first.  The tables of the
+search before have fewer changed entries.
 """
 
 

@@ -71,9 +71,9 @@ class Tasks(Mechanism):
         return [*found, *pairs]
 
     def times(self, simulation: Simulation) -> tuple[Ints, Ints]:
-        """Return int64[messages] twice: the tick at which each message was ready, and at which it arrived completely.
+        """Return for each message the tick at which it was ready, and the tick at which it arrived completely.
 
-        -1 means that a message is not ready yet, or has not arrived.
+        The result is two arrays int64[messages].  -1 means that a message is not ready yet, or has not arrived.
         """
         ready, arrived = simulation.results_of(self).reshape(2, -1)
         return ready, arrived
