@@ -89,7 +89,7 @@ class Tried:
 
     def throughput(self, tried: Sequence[Tried]) -> float:
         """Return the product of all-to-all share and bisection bandwidth, each divided by the largest value among all
-        candidates ``tried``, this one included.
+        tables in ``tried``, which include these tables.
         """
         pairs = ((self.all_to_all, [o.all_to_all for o in tried]), (self.bisection, [o.bisection for o in tried]))
         return math.prod(own / max(every) if max(every) else 1.0 for own, every in pairs)

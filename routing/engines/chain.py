@@ -149,7 +149,7 @@ class _Part:
 def _assign(
     fabric: Fabric, destinations: Destinations, lft: npt.NDArray[np.uint8], inside: npt.NDArray[np.bool_], spare: int
 ) -> tuple[PairGroups, npt.NDArray[np.int64]]:
-    """Return the pairs of switches whose paths lead from part to part, and the VL of each pair.
+    """Return the pairs of switches whose paths lead from one part to another, and the VL of each pair.
 
     The VLs are numbered from 0 to ``spare`` - 1.  ``inside`` (bool[S, L]) marks the paths that stay within a part, by
     source switch and LID.
@@ -182,10 +182,10 @@ def _crossing(
 
 
 def _tables(fabric: Fabric, parts: Sequence[_Part], crossing: npt.NDArray[np.int64]) -> VlTables:
-    """Return the SLs and the SL2VL tables.
+    """Return the SLs and the SL2VL tables of the whole fabric.
 
-    Traffic between parts gets higher SLs and VLs than any traffic within a part.  ``crossing`` is the result of
-    :func:`_crossing`.
+    Traffic within a part has the SLs and VLs of the part's engine.  Traffic between parts gets higher SLs and VLs than
+    any traffic within a part.  ``crossing`` is the result of :func:`_crossing`.
 
     Raises
     ------

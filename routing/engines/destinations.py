@@ -84,8 +84,8 @@ class Destinations:
 def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, float]] = ()) -> npt.NDArray[np.float64]:
     """Return float64[C], the inverse capacity of each channel: 1 on the slowest kind of link, less on faster links.
 
-    ``link_weights`` has weights of channels by GUID of the switch and out-port.  The values of these channels are
-    multiplied by their weights.
+    ``link_weights`` has weights of channels by GUID of the switch and out-port.  The inverse capacities of these
+    channels are multiplied by their weights.
     """
     channels = fabric.channels
     capacity = channels.capacity

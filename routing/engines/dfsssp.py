@@ -1,5 +1,5 @@
-"""DFSSSP: balanced shortest paths.  Each path from a switch to a LID gets an SL, and thereby a VL.  The dependencies of
-each VL have no cycle.
+"""DFSSSP: balanced shortest paths.  Each path from a switch to a LID gets an SL, which determines its VL.  The
+dependencies of each VL have no cycle.
 """
 
 from __future__ import annotations

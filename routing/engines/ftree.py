@@ -175,7 +175,8 @@ def better_by_descent(
     if paths is None:
         return None
     shortens = not is_shortest and tree_quality.all_shortest(fabric, destinations, paths.load)
-    # Unlike paths.load, these loads count all end ports equally, as the loads of the closed form do.
+    # `paths.load` counts end ports by their weights.  For the comparison, these loads count all end ports equally, as
+    # the loads of the closed form above (`load`) do.
     new = channel_loads(fabric, paths.lft, threads=options.threads) * inverse_rate
     left = np.maximum(new / ceiling - 1.0, 0.0)
     peak, new_peak = float(utilisation.max()), float(new.max())

@@ -287,9 +287,9 @@ class PairGroups:
 class _Assignment:
     """Assignment of VLs to the hop classes and to the irregular paths.
 
-    The first ``copies`` SLs are for regular paths.  SL ``k`` of them has VL ``k`` in the first class, and VL
-    ``copies + k`` in the second class if there is a second class.  The next SLs are for irregular paths: SL
-    ``copies + v`` has VL ``v`` on all hops.
+    The SLs 0 to ``copies - 1`` are for regular paths.  On SL ``k``, packets use VL ``k`` in the first class, and VL
+    ``copies + k`` in the second class if there is a second class.  The next SLs are for irregular paths: on SL
+    ``copies + v``, packets use VL ``v`` on all hops.
 
     Attributes
     ----------

@@ -139,8 +139,8 @@ def _best_networks(
     position: npt.NDArray[np.int32],
     options: EngineOptions,
 ) -> npt.NDArray[np.int32]:
-    """Return int32[D], the virtual network of each destination.  Networks are chosen by short paths, or in turn if that
-    balances better.
+    """Return int32[D], the virtual network of each destination.  Each destination gets a network in which its paths are
+    short.  If this balances better, the networks are assigned to the switches in turn instead.
 
     ``position`` (int32[networks, S]) is the position of each switch in the order of each network.
     """

@@ -102,7 +102,7 @@ def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list
 def _tree_towards(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
     """Return int32[S], the channel from each switch that leads one hop nearer to the nearest root; -1 at the roots.
 
-    If several channels do so, the channel with the lowest number is taken.
+    If several channels lead nearer to this root, the channel with the lowest number is taken.
     """
     if not roots:
         return np.full(fabric.switches, -1, np.int32)

@@ -23,8 +23,8 @@ SQUARED = 0.6
 """A fabric resembles a grid only if at least this share of all links is in large sets of opposite links.
 
 Opposite links are opposite sides of a square (a cycle of four switches).  Some sets of only two links, called pairs,
-are counted, too.  A large set joins a pair if it has the other two sides of the pair's square.  The pairs that are
-counted are those that one large set joins: the large set that joins the most pairs.
+are counted, too.  A large set joins a pair if it has the other two sides of the pair's square.  Only the pairs of one
+large set are counted: the set that joins the most pairs.
 """
 
 
@@ -67,8 +67,9 @@ def _most_pairs_joined(bundles: Rows, squares: Rows, opposite: Rows, switches: i
 def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     """Return int32[C], the direction of each channel (0, 1, ...), or None if the fabric has no directions.
 
-    Parallel and opposite channels have the same direction.  Two links have the same direction if they are opposite
-    sides of a square in which two diagonal corners have no further common neighbours, as in a product of graphs.
+    Both channels of a link, and parallel links, have the same direction.  Two links have the same direction if they are
+    opposite sides of a square in which two diagonal corners have no further common neighbours, as in a product of
+    graphs.
 
     A torus has one direction per dimension.  A ring of four is a square itself and counts as two directions, so a 4x4x4
     torus is the hypercube with six directions.  A fabric without such squares has no directions.  Missing links and

@@ -51,9 +51,9 @@ class Rings:
         """Return the coordinates of the switches on the rings of a torus; None if all rings are so short that shortest
         paths close no cycle of dependencies.
 
-        ``rank`` (int32[C]) has the number of the direction of each channel: paths use direction 0 first.  Switches that
-        are connected without the channels of a direction have the same position in this direction.  So missing links
-        change nothing as long as other links connect these switches.  Cost: O(C) for each direction.
+        ``rank`` (int32[C]) has the number of the direction of each channel: paths use direction 0 first.  Two switches
+        have the same position in a direction if they stay connected when the channels of this direction are removed.
+        So missing links change nothing as long as other links connect these switches.  Cost: O(C) for each direction.
         """
         import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
 

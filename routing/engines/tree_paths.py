@@ -57,7 +57,9 @@ SEARCH = 0.5
 NOTABLY = 1.05
 """Tables in another order are taken only if they carry more traffic by this factor."""
 CLOSED_FORM_PASSES = 2
-"""Number of passes, after the first pass, over the entries that the closed form leaves open."""
+"""Number of passes after the first pass.  Each pass chooses again the LFT entries that the closed form leaves open,
+because links are missing.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -227,8 +227,8 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
     """Read ``{ statements }``, and return ``{id: port}`` with all nodes in the braces.
 
-    A node has a port in the result if the last statement with this node is only ``id:port``.  All other nodes, for
-    example the ends of an edge, have an empty text instead.
+    If the last statement with a node is only ``id:port``, the result has the port of this node.  For all other nodes,
+    for example the ends of an edge, the port is an empty text.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the braces.
     """

@@ -135,7 +135,7 @@ def refuse_utf_16(data: bytes, path: str | Path) -> None:
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text from :func:`read_text` with their numbers, from 1 on.
 
-    Only a newline ends a line.  Names may contain the other characters at which ``str.splitlines`` would split.
+    Only a newline ends a line.  ``str.splitlines`` would also split at other characters, which names may contain.
     """
     return enumerate(text.split("\n"), 1)
 

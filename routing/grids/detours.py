@@ -120,11 +120,11 @@ def _complete(
             senders[after[switch][hop[switch]]].append(switch)
     hops = {root: 0}
     _reach(senders, hops, root)
-    # A choice is a possible next hop for a switch whose path does not reach the destination.  The choice leads to a
-    # neighbour that has a path to the destination.  The tuple holds four values: whether the switch already has a next
-    # hop, the hops to the destination with the new next hop, the switch, and the index of the bundle to the neighbour.
-    # The smallest tuple is taken first.  So a next hop is replaced only if no choice is left for a switch without a
-    # next hop.
+    # A choice is a possible next hop for a switch whose path does not reach the destination: a neighbour that has a
+    # path to the destination.  Each choice is a tuple of four values: whether the switch already has a next hop, the
+    # hops to the destination with the new next hop, the switch, and the index of the bundle to the neighbour.  The
+    # smallest tuple is taken first.  So the next hop of a switch is replaced only if there is no choice for any switch
+    # without a next hop.
     missing = (switch for switch in members if switch not in hops)
     links = ((switch, index, to) for switch in missing for index, to in enumerate(after[switch]) if to in hops)
     choices = [(hop[switch] != NONE, hops[to] + 1, switch, index) for switch, index, to in links]

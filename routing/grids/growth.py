@@ -24,18 +24,18 @@ CLEAR = 3
 position.
 """
 MOST_WRONG = 0.25
-"""Largest share of links between placed switches that may not fit the coordinates.  If the share is larger, the attempt
-fails.  ``FEW`` such links are allowed in addition.
+"""An attempt fails if more than this share of the links between placed switches do not fit the coordinates.  In
+addition, ``FEW`` such links are allowed.
 """
 MOST_FORCED = 0.15
-"""Largest share of switches that may be placed without a certain position (:data:`CLEAR`).  If the share is larger, the
-attempt fails.  ``FEW`` such switches are allowed in addition.
+"""An attempt fails if more than this share of the placed switches had no certain position (:data:`CLEAR`) at the time.
+In addition, ``FEW`` such switches are allowed.
 """
 FEW = 12
 SHORTEST_RING = 3
 RADIUS = 4
-"""To correct coordinates, badly placed switches are placed again, and if necessary all switches around them.  These are
-only switches at a distance of fewer hops than this number.
+"""To correct coordinates, badly placed switches are placed again.  If necessary, the switches around them are placed
+again, too: only switches at a distance of fewer hops than this number.
 """
 
 
@@ -235,9 +235,10 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _count_closed(self, switch: int, position: Position) -> None:
-        """Count a switch as closed if all of its neighbours have positions.  Each slice of the grid has its own count
-        of closed switches.  A slice is all positions with one value of one coordinate.  The switch counts in each slice
-        that contains its position.
+        """Count a switch as closed if all of its neighbours have positions.
+
+        Each slice of the grid has its own count of closed switches.  A slice is all positions with one value of one
+        coordinate.  So the switch counts once in each dimension, in the slice that contains its position.
         """
         if self._placed_near[switch] == len(self.near[switch]):
             self._closed.update(enumerate(position))

@@ -17,7 +17,7 @@ from routing.fabric import Fabric
 from routing.quality.flows import Flows
 
 SIGNIFICANT = 1.01
-"""A leaf counts as thin if the all-to-all share without the limit of its links is higher by at least this factor."""
+"""A leaf counts as thin if unlimited capacity of its links would raise the all-to-all share by at least this factor."""
 
 _LIDS_AT_ONCE = 256
 

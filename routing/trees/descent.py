@@ -15,8 +15,8 @@ from routing.trees.closed_form import channel_indices
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
-"""Cost of utilisation above a ceiling in the second pass, and in the last pass.  Both values are relative to the total
-weight of the destinations.
+"""Cost of a unit of utilisation above a ceiling, divided by the total weight of the destinations.  The first value is
+for the second pass, and the second value for the last pass.  In between, the cost rises from pass to pass.
 """
 DISCOUNT = 0.5
 """Discount for pairs of flows, in every second pass.
@@ -39,10 +39,10 @@ WORTH_IT = 1.15
 :data:`MOST_THIN` of all senders get separate ceilings.
 """
 MARGIN = 1.015
-"""Factor by which a ceiling exceeds the lowest utilisation that a cut allows.
+"""Factor by which a ceiling exceeds the lowest utilisation that a cut allows (:func:`ceilings`).
 
-With lower ceilings, the descent would end with worse tables.  After the descent, another search lowers the peak
-utilisation.
+With a smaller factor, the descent would end with worse tables.  After the descent, another search lowers the peak
+utilisation further.
 """
 MOST_RATE = 1.05
 """Largest all-to-all share that ceilings aim at.  No ceiling is so low that it would force a larger share."""

@@ -87,7 +87,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
 
     The order of the closed form (:class:`routing._kernels.closed_form.TreeGraph`) is also compared.  If many links are
     missing, all of these orders can have many paths that are more than two hops longer than the shortest.  In this
-    case, breadth-first orders are compared with them.
+    case, breadth-first orders are compared as well.
 
     Cost: O(leaves C) for each order that is compared.
     """
@@ -331,7 +331,7 @@ def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 def _has_below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether a switch is linked to a switch of a lower level."""
+    """Return bool[S], whether each switch is linked to a switch of a lower level."""
     src, dst = fabric.channels.src, fabric.channels.dst
     found: npt.NDArray[np.bool_] = np.bincount(src[level[dst] < level[src]], minlength=fabric.switches) > 0
     return found

@@ -173,8 +173,8 @@ def _order(
         across = np.flatnonzero(apart & (np.bincount(channels.src[placed[channels.dst]], minlength=switches) > 0))
         linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
         rows = np.flatnonzero(linked)
-        # Two parts of a tree may have no top switch in common, and be joined only by links between switches of one
-        # level.
+        # This is step 1.  It is also necessary for a tree of two parts without a common top switch, which are joined
+        # only by links between switches of one level.
         if len(across) and not (chained and len(rows)):
             order.extend(across.tolist())
             placed[across] = True
