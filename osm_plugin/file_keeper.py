@@ -92,7 +92,7 @@ class FileKeeper:
     @property
     def seconds(self) -> float:
         """Return for how many seconds the process has not answered, although there is an open request: since its last
-        answer, or since the first open request.  0 if all requests are answered.
+        answer, or since the oldest open request was sent, whichever was later.  0 if all requests are answered.
         """
         return time.monotonic() - self._since if self._sent else 0.0
 

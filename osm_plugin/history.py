@@ -76,7 +76,8 @@ def digest_of(kept: SavedTables) -> str:
 
 
 def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
-    """Store proven tables, unless they are already stored.  After that, remove all but the ``most`` newest files.
+    """Store proven tables, unless they are already stored.  If new tables were stored, remove all but the ``most``
+    newest files.
 
     The pinned file is never removed, even if it is older.
 

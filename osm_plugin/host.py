@@ -69,7 +69,7 @@ class Host:
         self._written: dict[str, int] = {}
         self._shadow: WorkerProcess | None = None
         self._shadow_generation = 0
-        # Number of the request that the worker has not answered yet.  None: there is no such request.
+        # Number of the open request: wait() has not yet returned its answer.  None: there is no open request.
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
         self._engine = ""  # engine of the last request

@@ -51,8 +51,8 @@ def choose_tree(
     """Choose the tree for all multicast groups, preferably a tree that is proven together with unicast.
 
     The first choice is the tree of paths towards a root (:func:`multicast_tree`).  If multicast packets on this tree
-    would close a credit loop with unicast packets on the VL of SL 0, other trees are tried.  If the administrator has
-    named roots, only trees with these roots are tried then.
+    would close a credit loop with unicast packets on the VL of SL 0, other trees are tried.  If the fabric has roots
+    that the administrator has named, only trees with these roots are tried then.
 
     Parameters
     ----------
@@ -83,10 +83,10 @@ def multicast_tree(
 ) -> MulticastTree:
     """Return the tree of paths towards a root switch, for each connected component.
 
-    The root is the first switch of ``roots`` that is in the component.  If there is no such switch, but the engine has
-    a switch order (Up*/Down*), the root is the first switch of this order.  Multicast packets then go up and down as
-    unicast packets do, and add no dependency that the order forbids.  Otherwise, the root is the switch with the
-    smallest maximum hop count from all other switches.
+    The root is the first switch of ``roots`` that is in the component.  If there is no such switch, but the component
+    has the first switch of the engine's switch order (Up*/Down*), this switch is the root.  Multicast packets then go
+    up and down as unicast packets do, and add no dependency that the order forbids.  Otherwise, the root is the switch
+    with the smallest maximum hop count from all other switches.
 
     Parameters
     ----------

@@ -229,7 +229,7 @@ class RequestHandler:
         snapshot, start = job.snapshot, job.start
         made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
         if start.before is not None and made.tables.routing is start.before.routing and start.moves:
-            self._balanced = start.before.routing  # A search found no better balance, and need not be repeated.
+            self._balanced = start.before.routing  # A search failed or found no better balance, and is not repeated.
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)

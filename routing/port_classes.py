@@ -1,7 +1,7 @@
 """Classes of end ports: compute, storage, I/O, management and aggregation, and their weights in traffic.
 
 Engines balance the traffic between end ports.  An aggregation node (SHARP) inside a switch sends to its own reduction
-trees only, so its weight is 0.  Every other class has the weight 1, unless the user states another weight.
+trees only, so its weight is 0.  Every other class has the weight 1.  The user may state other weights for any class.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ NOMINAL: Mapping[str, str] = MappingProxyType(
     {"10G": "SDR", "20G": "DDR", "40G": "QDR", "56G": "FDR", "100G": "EDR", "200G": "HDR", "400G": "NDR", "800G": "XDR"}
 )
 """Name of the speed, by the usual name of a 4x link's rate.  For example, a link that is called 100G has the speed
-EDR."""
+EDR.
+"""
 
 _LANE = {
     "2.5": "SDR", "5": "DDR", "10": "QDR", "FDR10": "FDR10", "14": "FDR", "25": "EDR", "50": "HDR", "100": "NDR",

@@ -24,8 +24,8 @@ class Targets:
         int32[D], the switch that delivers each destination.
     share
         float64[D], part of the flow to an LMC group that goes to each of its LIDs.  0: the LID belongs to a switch, and
-        its traffic is neglected.  In the tree of such a LID, the choice among allowed channels is fixed.  The tree adds
-        no load.
+        its traffic is neglected.  The tree of such a LID adds no load.  By the rule of shortest
+        paths, each switch takes its first allowed channel in this tree.
     layer
         int32[D], number of the switch order that each destination's tree follows; used only by the up/down rule.
     """

@@ -86,7 +86,9 @@ class TreeLids:
     lid, owner
         int32[K] each: the LID, and the number of the end port that owns it (-1: the LID belongs to a switch).
     digit
-        int32[K], index of the LID's end port among the end ports of all leaves: the number D in the rule D-mod-K.
+        int32[K], number D of each LID in the rule D-mod-K.  For the first LID of an end port, D is the index of the end
+        port among the end ports of the same kind.  Each further LID of the port has the next higher number.  For a LID
+        without flow, D is the number of the switch that delivers it.
     port
         uint8[K], port by which the switch delivers the LID.
     share

@@ -113,7 +113,8 @@ def layering(
     region
         int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, the first
         layer for the paths between two switches is the sum of the numbers of both switches.  The number of a layer is
-        taken modulo the number of layers.
+        taken modulo the number of layers that are tried: ``most`` for counted paths, and ``used`` of the result for
+        all other paths.
     order
         int32[M, C], position of each channel in the initial topological order of each of the first M layers.  These
         orders influence the run time.  They influence the layers only if the search reaches a work limit.

@@ -20,8 +20,9 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of LFT entries (switches times LIDs) for which a search looks for rounds.  If more LIDs change,
-:func:`rounds_per_lid` drains the LIDs beyond this limit.  :mod:`.schedule_search` gives up a search beyond this limit.
+"""Largest number of LFT entries (switches times LIDs) for which a search looks for rounds.
+:func:`rounds_per_lid` counts LIDs of which more than one entry changes, and drains such LIDs beyond this limit.
+:mod:`.schedule_search` gives up a search beyond this limit.
 """
 DRAINED, MANY_BROKEN = 64, 16
 """Limits of drained entries: old entries that one round removes, before a later round writes the new entries.  Up to

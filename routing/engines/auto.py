@@ -64,7 +64,8 @@ On any other fabric, these engines fail after a search for coordinates, which ta
 only on very small fabrics, and on fabrics that resemble a grid, but not on trees.
 """
 COUNTED_ON_TREES = 1.0
-"""On a tree, an all-to-all share above this value counts as this value.
+"""On a tree, an all-to-all share above this value counts as this value.  Trees that
+:func:`.tree_quality.is_doubtful` marks are an exception.
 
 If the share is above 1, the links of the CAs limit the rate, and not the links between switches.  How far the share is
 above 1 depends on chance: on which links down to the leaves happen to serve a single CA.

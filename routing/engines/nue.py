@@ -32,6 +32,7 @@ from routing.tables import Routing
 
 FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
 """Limits for the number of channels that one pass visits, at effort 1.  On larger fabrics, some passes are left out.
+The limits do not apply if the option ``passes`` is given.
 
 If a pass visits more channels than the first limit, there is no second pass over all destinations.  If a pass visits
 more channels than the second limit, there are no passes over the destinations on the most loaded channels.

@@ -119,8 +119,9 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     None of these cases applies if the option ``passes`` is given.  On a tree with 27,648 CAs the descent takes a
     minute, and the closed form a few seconds.
 
-    If the cost of the tree's switch order is high (:data:`MOST_COST`), the tables by descent are compared with other
-    tables (:func:`_or_in_other_orders`).
+    The tables by descent are compared with other tables (:func:`_or_in_other_orders`) if the cost of the tree's switch
+    order is high (:data:`MOST_COST`) and a utilisation is notably above its ceiling.  This comparison is made only on
+    fabrics of moderate size, and only without the option ``passes``.
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
     """

@@ -83,8 +83,8 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
     The values are HOQLife and VLStallCount of ports to CAs and routers, and HOQLife and VLStallCount of ports to
     switches.  Each value is the most frequent value of the policy for such ports.  A port whose value no rule sets
     counts with OpenSM's default value.  OpenSM writes the four values to the ports in every heavy sweep.  The plugin
-    then has to rewrite each port for which the policy sets another value.  With the most frequent values, there are as
-    few such ports as possible.
+    then has to rewrite each port for which the policy sets another value.  With the most frequent values, there are
+    usually few such ports.
 
     ``found`` has the policy values of all ports, and ``facts`` the roles of the ports.
     """

@@ -42,7 +42,8 @@ def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return int64[L], the units of flow that a source of weight 1 sends to each LID.
 
     The source sends :data:`WHOLE` units to each end port, times the weight of the end port as a destination.  The LIDs
-    of an end port share these units equally.  LIDs of switches and of aggregation nodes get 0.
+    of an end port share these units equally.  LIDs of switches get 0.  So do LIDs of end ports
+    without weight, such as aggregation nodes by default.
     """
     lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
     owned = lids.endport >= 0

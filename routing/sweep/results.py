@@ -50,7 +50,7 @@ class Result:
         Number of all LFT entries, number of entries that differ, and number of old entries that became invalid.  Only
         entries of switches and LIDs that exist both before and after the fault are counted.
     a2a
-        All-to-all rate of an end port as a share of its link's rate.  None also if no channel carries traffic.
+        All-to-all rate of an end port as a share of the reference rate.  None also if no channel carries traffic.
     kept
         All-to-all rate of an end port divided by its rate before the fault.  The value exceeds 1 if the rate has grown
         because fewer end ports send.

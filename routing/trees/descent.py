@@ -58,8 +58,8 @@ the common ceiling.
 """
 FEW_SWEEPS = 8
 """A descent of fewer passes always begins with good tables: with tables in closed form, or with tables from slots
-(:func:`tree_slots`).  Few passes could not make up for a worse start.  A descent of more passes begins without such
-tables if links of the tree are missing.
+(:func:`tree_slots`).  Few passes could not make up for a worse start.  A descent of at
+least this number of passes begins without such tables if links of the tree are missing.
 """
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next channel) for which the descent is used."""

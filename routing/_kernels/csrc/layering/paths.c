@@ -35,7 +35,7 @@ static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int
 }
 
 /* Store the layer of the path from switch u to a target.  The paths to the target from the other switches on this path
- * are sections of the path, and so get the same layer. */
+ * are sections of the path.  So they get the same layer, unless they have a layer already. */
 static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
 {
     uint8_t *layer = job->layer + (int64_t)target * job->net.switches;

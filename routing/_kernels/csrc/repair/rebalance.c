@@ -319,10 +319,11 @@ void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t p
     look->version[state->lid]++;
 }
 
-/* Make a move that takes flow off channel `off`, if the move is still useful.  Other moves were made since this move
- * was listed.  So the function checks again that the present path of the switch uses channel `off`, and that the
- * objective falls.  Moreover, the move must close no CDG cycle, and must not exceed the budget of changed entries.
- * Returns whether the move was made. */
+/* Make a move that takes flow off channel `off`, if the move is still useful.  Other moves may have been
+ * made since this move was listed.  So the function checks again that the present path of the switch uses channel
+ * `off`, that the new path is still allowed (see the function try_path), and that the objective falls.  Moreover, the
+ * move must close no CDG cycle, and must not exceed the budget of changed entries.  Returns whether the move was
+ * made. */
 static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;

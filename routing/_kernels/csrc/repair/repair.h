@@ -110,7 +110,6 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
  * overshoot: percentage for an additional first pass.  A move of this pass may raise the utilisation of other channels
  * above the utilisation of the channel that it relieves, by up to this percentage.  0: there is no such pass.
- * 0: there is no such pass.
  * page: number of entries in a page; see `written`.
  * counts: int64 [3], output: increase of the number of changed entries; work done; number of moves.
  *

@@ -33,7 +33,10 @@ typedef struct {
     const int32_t *at;    /* [G], switch that delivers the LIDs of each group */
     const int32_t *lid;   /* [K], the LIDs, sorted by group */
     const int32_t *owner; /* [K], number of the end port that owns each LID; -1: the LID belongs to a switch */
-    const int32_t *digit; /* [K], index of each LID's end port among the end ports of all leaves (D in D-mod-K) */
+    /* [K], number D of each LID in the rule D-mod-K.  For the first LID of an end port, D is the index of the end port
+     * among the end ports of the same kind.  Each further LID of the port has the next higher number.  For a LID
+     * without flow, D is the number of the switch that delivers it */
+    const int32_t *digit;
     const uint8_t *port;  /* [K], port by which the switch delivers each LID */
     /* [K], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
      * neglected */

@@ -82,8 +82,8 @@ static void find_room(assign_t *a, double *expected)
  * first channel of the chain, and next_step chooses the other ones.  If the LID has no flow, this function chooses
  * all channels of the chain.
  *
- * Of n possible channels, channel number D mod n is taken.  D is the index of the LID's end port among the end ports
- * of all leaves.  If this channel may carry no further LID, the next channel that may carry one is taken.  With
+ * Of n possible channels, channel number D mod n is taken.  D is the number of the LID in the field `digit` of
+ * ibn_tree_lids.  If this channel may carry no further LID, the next channel that may carry one is taken.  With
  * `any`, it does not matter how many LIDs a channel carries.  Returns -1 if no channel is possible. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {

@@ -13,8 +13,8 @@
  * costs of a path together are lower than this cost. */
 #define MISSED 1e12
 /* Additional cost of a channel in the first pass, if options->start prefers another channel (see the function
- * misses_start).  The value is a multiple of MISSED.  This cost is higher than the cost of all missed slots on a
- * path. */
+ * misses_start).  The unit of START is the cost MISSED.  The additional cost is higher than the cost of all missed
+ * slots on a path. */
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted, otherwise 0. */
