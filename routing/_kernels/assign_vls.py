@@ -70,8 +70,9 @@ def assign_vls(
     Returns
     -------
     vl : uint8[G]
-        The VL of each group.  The VL is :data:`NO_VL` if the group fits on no VL, or if one of its paths does not reach
-        its destination.  It is also :data:`NO_VL` if more than ``most_failed`` groups before the group got no VL.
+        The VL of each group.  The VL is :data:`NO_VL` in four cases: the group fits on no VL; one of its paths does not
+        reach its destination; the budget was used up before the group; or more than ``most_failed`` earlier groups got
+        no VL.
     masks, order
         New arrays: ``masks`` with the CDG edges of the groups that got a VL, and topological orders of all these edges.
     left : int

@@ -24,10 +24,11 @@ class Targets:
         int32[D], the switch that delivers each destination.
     share
         float64[D], part of the flow to an LMC group that goes to each of its LIDs.  0: the LID belongs to a switch, and
-        its traffic is neglected.  The tree of such a LID adds no load.  By the rule of shortest
-        paths, each switch takes its first allowed channel in this tree.
+        its traffic is neglected.  The tree of such a LID adds no load.  With the rule of shortest paths (see
+        :func:`balance`), each switch uses the first of its allowed channels in this tree.
     layer
-        int32[D], number of the switch order that each destination's tree follows; used only by the up/down rule.
+        int32[D], number of the switch order that each destination's tree follows (not a VL).  It selects a row of
+        ``position`` (see :func:`balance`), and is used only by the up/down rule.
     """
 
     lmc_group_first: npt.NDArray[np.int32]
@@ -37,7 +38,7 @@ class Targets:
 
     @classmethod
     def single(cls, root: npt.NDArray[np.int32], share: npt.NDArray[np.float64]) -> Targets:
-        """Return destinations in layer 0, each in an LMC group of its own."""
+        """Return destinations that all follow switch order 0, each in an LMC group of its own."""
         return cls(np.arange(len(root) + 1, dtype=np.int32), root, share, np.zeros_like(root))
 
 
@@ -116,6 +117,9 @@ def balance(
 ) -> Balanced:
     """Compute balanced trees for all destinations.
 
+    One of three rules decides which channels a tree may use: all shortest paths; the up/down rule, if ``position`` is
+    given; or a set of allowed turns, if ``turns`` is given.
+
     Parameters
     ----------
     channels
@@ -127,8 +131,8 @@ def balance(
     targets
         The destinations.
     position
-        int32[layers, S], position of each switch in the switch order of each layer.  Paths lead up and then down in
-        this order.  None: all shortest paths are allowed.
+        int32[N, S], position of each switch in each of N switch orders.  The paths to a destination lead up and then
+        down in the switch order that ``targets.layer`` selects.
     passes
         Number of refinement passes after the first pass.
     seed
@@ -144,7 +148,8 @@ def balance(
         Cost of every hop, in addition to the cost of the load on its channel.  The load of the channel with the highest
         utilisation costs 1.
     rank
-        int32[C], rank of each channel, for shortest paths only.  Of the channels that lead one hop nearer to the
+        int32[C], rank of each channel, for shortest paths only.  Ranks select among shortest paths, for example the
+        paths that use one dimension of a grid after the other.  Of the channels that lead one hop nearer to the
         destination, a switch uses only channels of the lowest rank.
     rank_from
         Ranks apply at switches that are at least this number of hops from the destination.  Nearer switches may use any
@@ -154,8 +159,8 @@ def balance(
 
     Notes
     -----
-    Cost: O(D (C + S hops)) per pass; with ``turns``, this is multiplied by log C.  Memory: 2 D S bytes; with shortest
-    paths, 6 S^2 bytes more.
+    Cost: O(D (C + S h)) per pass, where h is the mean number of hops of a path; with ``turns``, this is multiplied by
+    log C.  Memory: 2 D S bytes; with shortest paths, 6 S^2 bytes more.
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)

@@ -134,12 +134,12 @@ def _senders(
 
 
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
-    """Return the LIDs of the senders whose replies must be followed.
+    """Return the LIDs of the repliers (the receivers of requests) whose replies must be followed.
 
-    The replies of two senders at one switch have equal dependencies under two conditions.  The ports of both senders
-    have equal rows in the SL2VL table.  Each source sends requests with equal SLs to both senders.  If such senders are
-    at consecutive ports (see :func:`_like`), only one of them is returned: a CA or router if there is one, otherwise
-    the switch itself.
+    The replies of two repliers at one switch have equal dependencies under two conditions.  First, the ports of both
+    repliers have equal rows in the SL2VL table.  Second, the requests from each source to both repliers have equal SLs.
+    If such repliers are at consecutive ports (see :func:`_like`), only one of them is returned: a CA or router if there
+    is one, otherwise the switch itself.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]

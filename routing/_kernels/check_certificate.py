@@ -29,8 +29,8 @@ def check_orders(
     order
         int32[V, C], position of each channel in the topological order of each VL.
     entries
-        The ports at which packets enter the fabric: their switches (int32[N]), their port numbers (uint8[N]), and the
-        SLs, as bits, of their packets to each LID (uint16[N, L]).
+        The ports at which packets enter the fabric (not LFT entries): their switches (int32[N]), their port numbers
+        (uint8[N]), and the SLs, as bits, of their packets to each LID (uint16[N, L]).
     threads
         Worker threads.
 

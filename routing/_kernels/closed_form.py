@@ -57,8 +57,9 @@ class TreeGraph:
         """Return the graph of a tree topology with the given levels (int32[S]).  Channels between two switches of one
         level are on no path up and then down.
 
-        ``inverse_capacity`` is float64[C].  Cost: O(C log C).  In the switch order, some switches have to come before a
-        neighbour of a higher level.  Each such switch costs O(S) more.
+        ``inverse_capacity`` is float64[C].  Cost: O(C log C).  In the switch order, every switch except the first of
+        each connected part has a neighbour before it.  If a part has several top switches, some switches therefore come
+        before a neighbour of a higher level.  To find each such switch costs O(S) more.
         """
         order = np.lexsort((channels.port, channels.dst, channels.src))
         number = np.empty(len(order), np.int32)
@@ -198,7 +199,7 @@ def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.ui
 
 
 def leaf_level(level: npt.NDArray[np.int32], sources: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> int:
-    """Return the level that has the most switches with senders.  The result is above 0 if the switches to which most
-    CAs are cabled have further switches below them.
+    """Return the level that has the most switches with senders.  The lowest level, 0, is returned unless another level
+    has more such switches.
     """
     return int(np.bincount(level[sources > 0], minlength=1).argmax())

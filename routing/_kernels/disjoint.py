@@ -138,8 +138,8 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 
     Notes
     -----
-    An attempt takes time in proportion to the degree of the switch.  A move also takes time in proportion to the number
-    of positions by which the switch moves.
+    An attempt takes time in proportion to the number of channels of the switch.  A move also takes time in proportion
+    to the number of positions by which the switch moves.
     """
     call(lib.ibn_disjoint_balance_order, len(position), channels.first, channels.dst, steps, seed, position)
 

@@ -130,14 +130,14 @@ def flow_shares(
     routes, rates
         The fabric with its LFTs, and the data rates.
     source, target_lid
-        int32[P, F] each, for P patterns of F flows: number of the end port that sends each flow, and destination LID of
+        int32[N, F] each, for N patterns of F flows: number of the end port that sends each flow, and destination LID of
         the flow.  The sending end port must be cabled to a switch.  A flow to the sender's own LID is left out.
     threads
         Worker threads; they do not change the result.
 
     Returns
     -------
-    mean, least : float64[P]
+    mean, least : float64[N]
         Mean and lowest share in each pattern, in units of the reference rate; 0 for a pattern without flows.
 
     Raises
@@ -147,10 +147,11 @@ def flow_shares(
 
     Notes
     -----
-    Cost: O(P F hops) time.  Memory of each thread: 4 bytes for each channel, and 4 bytes for each switch.
+    Cost: O(N F h) time, where h is the mean number of hops of a path.  Memory of each thread: 4 bytes for each channel,
+    and 4 bytes for each switch.
     """
     if source.ndim != 2 or source.shape != target_lid.shape:
-        raise TypeError(f"kernel wants two arrays [P, F], got {source.shape} and {target_lid.shape}")
+        raise TypeError(f"kernel wants two arrays [N, F], got {source.shape} and {target_lid.shape}")
     patterns, flows = source.shape
     mean, least = np.zeros(patterns), np.zeros(patterns)
     links = rates.channel, rates.endport_switch, rates.endport, rates.lid_endport

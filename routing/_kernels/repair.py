@@ -177,8 +177,9 @@ def repair(
     forbidden
         uint16[edges], the VLs, as bits, on which new paths must not use each CDG edge; None: no edge is forbidden.
     missing_pages
-        uint8[N], whether each page of :data:`~routing._kernels.shared_copy.PAGE` entries of ``preferred`` may contain a
-        missing entry; None: not known.
+        uint8[N], whether each page of :data:`~routing._kernels.shared_copy.PAGE` entries of ``preferred`` may contain
+        the value 255; None: not known.  The kernel looks for missing entries of ``lft`` only in these pages, and in
+        pages where ``lft`` may differ from ``preferred``.
 
     Notes
     -----
@@ -210,7 +211,7 @@ class SearchLimits:
     goal
         Load is moved off a channel only while its utilisation (load times inverse capacity) is above this value.
     budget
-        Number of further entries that may become different from the previous tables.
+        Number by which the search may increase the number of entries that differ from the previous tables.
     work
         Work limit: hops followed along paths and channels visited by cycle searches.
     overshoot

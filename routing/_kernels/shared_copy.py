@@ -28,8 +28,8 @@ which takes less time than the first access to each page of a snapshot.
 
 
 class Snapshot:
-    """Copy of an array in a memory file.  Further copies of the array share the memory of this file, except for the
-    pages to which they write.
+    """Copy of an array in a memory file (not the snapshot of a fabric).  Further copies of the array share the memory
+    of this file, except for the pages to which they write.
 
     Attributes
     ----------
@@ -164,8 +164,9 @@ def _origin(
     """Find the original array from which the LFT ``lft`` was copied, if both still share unchanged pages of memory.
 
     Return the original, and uint8[N]: whether each of the N pages of ``lft`` was written since it was copied.  Return
-    ``lft`` itself and None in three cases: ``lft`` is not a copy that shares memory, the LFT ``other`` is a copy of
-    ``lft``, or the system does not report which pages were written.
+    ``lft`` itself and None in three cases: ``lft`` is not a copy that shares memory; the system does not report which
+    pages were written; or the LFT ``other`` is a copy of ``lft``.  In the last case, ``lft`` itself is the common
+    original of both LFTs, even if ``lft`` is a copy of another array.
     """
     shares = isinstance(lft, SharedCopy) and lft.snapshot is not None
     if not shares or (isinstance(other, SharedCopy) and other.snapshot is not None and other.snapshot.original is lft):

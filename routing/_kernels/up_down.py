@@ -26,7 +26,8 @@ def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np
 
 
 def is_increasing(channels: Channels, position: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return a topological order of the channels for all dependencies that a switch order allows.
+    """Return a topological order of the channels: each dependency that a switch order allows leads to a higher
+    position.
 
     The result is int32[C], the position of each channel.  The switch order (``position``, int32[S]) allows all
     dependencies that do not lead down and then up.

@@ -25,6 +25,7 @@ typedef struct {
 /* Follow every packet by the tables.  Check that each packet uses channels of strictly increasing positions in the
  * certificate.
  *
+ * entries: N, number of ports at which packets enter (not LFT entries).
  * entry_switch: int32 [N], switch of each port at which packets enter.
  * entry_port: uint8 [N], number of each port at which packets enter.
  * sls: uint16 [N, L], SLs, as bits, of the packets that enter at each port for each LID.

@@ -8,7 +8,7 @@
  * too.
  *
  * A row is visited again if the row of some next switch had not been visited before.  The general kernel (trace.c)
- * takes over if repeated visits find no further hops, or if a packet is not delivered.
+ * takes over if repeated visits determine none of the unknown hops, or if a packet is not delivered.
  *
  * Many switches deliver only their own LID.  The LIDs of up to 16 such switches form one block, because the entries
  * towards these LIDs are often side by side in every row.  The routes to each of these LIDs are followed one after the
@@ -52,7 +52,8 @@ typedef struct {
     /* [S] switches whose row must be visited again, because a next switch in the row had not been visited yet */
     int32_t *again;
     uint8_t *far; /* [S] hops from each switch to the first LID of the current block */
-    /* [SINGLES, S], by LID and switch, for a block of LIDs whose switches deliver only one LID each.
+    /* [SINGLES, S], by LID and switch, for a block of LIDs whose switches deliver only one LID each.  SINGLES is the
+     * largest number of LIDs in such a block.
      * number: number of the channel by which the switch sends to the LID.
      * hops: hops from the switch to the LID. */
     uint8_t *number, *hops;

@@ -40,8 +40,8 @@ typedef struct {
     uint16_t *flow;
     /* [S + 2]: by switch, the SLs, as bits, of the packets on the switch's channel to the LID */
     uint16_t *present;
-    /* [S + 2]: by switch, the SLs, as bits, with which packets from the switch are dropped at no later switch of the
-     * route to the LID */
+    /* [S + 2]: by switch, the SLs, as bits, with which packets from the switch pass all later switches of the route to
+     * the LID */
     uint16_t *rest;
     uint8_t *lost; /* [S]: whether some sender at the switch loses packets to the LID because of their SL */
     uint8_t *sl;   /* [BLOCK, N]: SL of each sender towards each LID of the block */

@@ -181,9 +181,9 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether two or more new edges together close a cycle in the CDG of a VL.  On such a cycle, existing edges lead
- * from the end of each new edge to the beginning of the next new edge, unless these are the same channel.  Cycles with
- * only one new edge are not found.
+/* Return whether two or more new edges together close a cycle in the CDG of a VL.  A new edge leads from its first
+ * channel to its second channel.  On such a cycle, the second channel of each new edge is the first channel of the next
+ * new edge, or existing edges lead from the one to the other.  Cycles with only one new edge are not found.
  *
  * This test visits far fewer channels than an attempt to add all edges.  With more than MASK (64) new edges, the result
  * is always 0.  In this case, the caller has to try to add the edges. */

@@ -215,8 +215,8 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
 
 /* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Then exclude every
  * other next hop that already costs more than the present next hop.  The cost of missing paths is added to the other
- * next hops later, so an excluded next hop could not become the cheapest one.  Returns the number of next hops that
- * remain possible, including the present one. */
+ * next hops later.  This cost is never negative, so an excluded next hop could not become the cheapest one.  Returns
+ * the number of next hops that remain possible, including the present one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;

@@ -9,10 +9,10 @@
 enum { FAR = 60000 };
 
 /* Return the number of pairs of channels out of one switch in which both channels lead up or both lead down.  The
- * switch has `degree` channels, of which `up` lead up. */
-static int64_t same_side(int64_t up, int64_t degree)
+ * switch has `count` channels, of which `up` lead up. */
+static int64_t same_side(int64_t up, int64_t count)
 {
-    return up * (up - 1) / 2 + (degree - up) * (degree - up - 1) / 2;
+    return up * (up - 1) / 2 + (count - up) * (count - up - 1) / 2;
 }
 
 typedef struct {
@@ -37,7 +37,7 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
  * at all switches does not rise.  This number is computed exactly only if there are no parallel channels. */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
-    const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];
+    const int32_t v = search->at[a], channels = search->first[v + 1] - search->first[v];
     int64_t delta = 0;
     int32_t mine = search->up[v];
     for (int32_t c = search->first[v]; c < search->first[v + 1]; c++) {
@@ -46,7 +46,7 @@ static void try_move(order_search *search, int32_t a, int32_t b)
         delta += same_side(search->up[w] + change, search->first[w + 1] - search->first[w])
                  - same_side(search->up[w], search->first[w + 1] - search->first[w]);
     }
-    delta += same_side(mine, degree) - same_side(search->up[v], degree);
+    delta += same_side(mine, channels) - same_side(search->up[v], channels);
     if (delta > 0)
         return;
     for (int32_t c = search->first[v]; c < search->first[v + 1]; c++)
@@ -89,7 +89,8 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
 /* Find the paths to destination d that lead up and then down in a switch order (both parts may be empty).
  *
  * any: [S], output: hops of the shortest such path from each switch.
- * degree: [S], output: number of channels of each switch with which such a path of at most `most_hops` hops begins.
+ * degree: [S], output: number of channels of each switch with which a path that leads up and then down in at most
+ * `most_hops` hops begins; at most 255.
  * down: [S], scratch: hops of the shortest path from each switch that leads down only. */
 static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                       const int32_t *at, int32_t d, int32_t most_hops, int32_t *down, int32_t *any, uint8_t *degree)

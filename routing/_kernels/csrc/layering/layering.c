@@ -8,7 +8,8 @@
  *
  * The counted paths (see layering.h) are placed first.  The uncounted paths follow, which lead between switches without
  * counted end ports.  In the end, an uncounted path that fits into no layer gets layer 0, although this may close a
- * cycle.  Every other path moves to the least loaded of the layers that have all dependencies of the path. */
+ * cycle.  Every other path moves to the least loaded of the layers that have all dependencies of the path.  The load of
+ * a layer is the sum of the flows on its paths. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -20,8 +20,8 @@ typedef struct {
      * other path may stay without a layer */
     const uint8_t *counted;
     /* [CDG edges]: for each edge, the layers, as bits, that must not use the edge in a first attempt to place the
-     * counted paths.  Counted paths that fit into no layer then are placed in a second attempt without this
-     * restriction.  NULL: there is no first attempt */
+     * counted paths.  In a second attempt without this restriction, the counted paths are placed that fitted into no
+     * layer in the first attempt.  NULL: there is no first attempt */
     const uint32_t *avoid;
     /* [orders, C]: position of each channel in the initial topological order of each of the first `orders` layers */
     const int32_t *order;

@@ -4,9 +4,11 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Of the first `used` layers, consider the layers with an original in the set `has` (bits).  Return the least loaded
- * layer of these, or layer 0 if there is no such layer.  base[layer] is the original of a layer; a layer that is not a
- * clone is its own original.  carried[layer] is the load of a layer. */
+/* Return a layer for a path: the least loaded of the first `used` layers that have all CDG edges of the path.  A clone
+ * has the edges of its original, so only originals are tested: `has` is the set (bits) of originals that have all edges
+ * of the path.  base[layer] is the original of a layer; a layer that is not a clone is its own original.
+ * carried[layer] is the load of a layer, the sum of the flows on its paths.  Return layer 0 if no layer has all of
+ * these edges.  */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
     int32_t best = -1;

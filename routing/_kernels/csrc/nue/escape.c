@@ -57,7 +57,8 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
 
 /* If all dependencies of the tree `next` (towards `root`) are allowed, count them as used.  Otherwise count no
  * dependency, and mark one switch of each forbidden dependency in on_escape, which moves this switch to the escape
- * tree.  Returns the number of moved switches. */
+ * tree.  This is the switch between the two channels of the dependency, or the switch before them if the switch between
+ * them has a mark already.  Returns the number of moved switches. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;

@@ -12,8 +12,8 @@
 
 #include "nue/internal/nue_job.h"
 
-#define IDLE_PASSES 3 /* stop after this number of successive passes without a lower peak utilisation */
-#define WORD 256      /* Upper bound of the number of channels out of one switch. */
+#define IDLE_PASSES 3     /* stop after this number of successive passes without a lower peak utilisation */
+#define MOST_CHANNELS 256 /* largest number of channels out of one switch */
 
 /* Number of times that the utilisation of a channel is squared to get its cost, for each pass.  Few squarings spread
  * the flow.  With many squarings, only channels close to the peak utilisation are costly. */
@@ -115,8 +115,8 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
         grower->found[side] = ibn_core_arrays_add(arrays, channels, sizeof *grower->found[side]);
     grower->both = ibn_core_arrays_add(arrays, 2 * channels, sizeof *grower->both);
     grower->log = ibn_core_arrays_add(arrays, switches, sizeof *grower->log);
-    grower->candidate = ibn_core_arrays_add(arrays, WORD, sizeof *grower->candidate);
-    grower->cost = ibn_core_arrays_add(arrays, WORD, sizeof *grower->cost);
+    grower->candidate = ibn_core_arrays_add(arrays, MOST_CHANNELS, sizeof *grower->candidate);
+    grower->cost = ibn_core_arrays_add(arrays, MOST_CHANNELS, sizeof *grower->cost);
     grower->escape = ibn_core_arrays_add(arrays, switches, sizeof *grower->escape);
     grower->on_escape = ibn_core_arrays_add(arrays, switches, sizeof *grower->on_escape);
     return arrays->failed;

@@ -89,9 +89,9 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 }
 
 /* Find other VLs for the subtree's packets on VL `vl`, if the disconnected switch takes channel c.  The packets move
- * together to one other VL, or are split over several VLs.  Returns true if all packets found a VL.  Returns true, too,
- * if further switches may be detached from the subtree: ibn_repair_defer then detaches the switches whose packets found
- * no VL. */
+ * together to one other VL, or are split over several VLs.  Returns true in two cases: all packets found a VL, or
+ * switches may be detached from the subtree.  In the second case, ibn_repair_defer later detaches the switches whose
+ * packets found no VL. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);

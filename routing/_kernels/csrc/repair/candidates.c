@@ -29,13 +29,16 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
     return count;
 }
 
-/* Mark in can_help the switches whose move to another path could let the disconnected switch use channel c.  `count` (0
- * or 1) and `who` are results of the function hindrances.  Let v be the switch where channel c ends.
+/* Mark in can_help the switches whose move to another path could let the disconnected switch use channel c.  `count` is
+ * the number of neighbours that hinder this (0 or 1), and `who` is this neighbour: see the function hindrances.  Let v
+ * be the switch where channel c ends.
  *
- * If v has a path to the LID: v is marked if `count` is 0.  If `count` is 1, `who` is marked, unless the CDG edge from
- * c to the next channel is impossible too.
- * If v is cut off from the LID: all switches on the path of v that have an entry are marked if `count` is 0.  If
- * `count` is 1, only `who` is marked, if it is one of these switches.
+ * First case: v has a path to the LID.  If no neighbour hinders, v is marked.  If a neighbour hinders, this neighbour
+ * is marked, unless the CDG edge from c to the next channel of v is impossible too.
+ *
+ * Second case: v is cut off from the LID, because its path leads to a switch whose LFT entry is missing.  If no
+ * neighbour hinders, all switches on this path that have an LFT entry are marked.  If a neighbour hinders, this
+ * neighbour is marked, but only if it is one of these switches.
  *
  * The function is used only while paths must follow the topological order. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
@@ -73,14 +76,14 @@ bool ibn_repair_note_displaceable(repair_state *job)
     return anyone;
 }
 
-/* Return whether the disconnected switch `root` might use a path that leads to switch x and continues on channel
- * `next`.  While paths must follow the topological order, some channel from `root` to x must have a possible CDG edge
- * to `next`.  If paths need not follow this order, nothing is tested, and the result is true. */
-bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
+/* Return whether the disconnected switch u might use a path that leads to switch x and continues on channel `next`.
+ * While paths must follow the topological order, some channel from u to x must have a possible CDG edge to `next`.  If
+ * paths need not follow this order, nothing is tested, and the result is true. */
+bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;
     bool may = !job->only_monotone;
-    for (int32_t c = f->first[root]; c < f->first[root + 1] && !may; c++)
+    for (int32_t c = f->first[u]; c < f->first[u + 1] && !may; c++)
         may = f->alive[c] && f->dst[c] == x && may_turn(job, job->required_vls, c, next);
     return may;
 }

@@ -65,13 +65,13 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the paths by which switch u can reach the current LID in exactly `level` hops (0: in any number of hops).  If
- * `level` is positive and longer paths exist, *next is lowered to the hops of the shortest of them.  Returns the number
- * of listed paths. */
-int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
+/* List the paths by which switch u can reach the current LID in exactly `wanted` hops (0: in any number of hops).  If
+ * `wanted` is positive and paths with more hops exist, *next is lowered to the hops of the shortest of them.  Returns
+ * the number of listed paths. */
+int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t wanted, int32_t *next)
 {
     const repair_fabric *f = job->f;
-    const uint8_t wished = f->preferred[(int64_t)u * f->lids + job->lid];
+    const uint8_t preferred = f->preferred[(int64_t)u * f->lids + job->lid];
     int32_t count = 0;
     for (int32_t c = f->first[u]; c < f->first[u + 1]; c++) {
         if (!f->alive[c] || job->cut_off[f->dst[c]] == job->stamp)
@@ -79,9 +79,9 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32
         const int32_t further = ibn_repair_hops(job, f->dst[c]);
         if (further < 0)
             continue;
-        if (level == 0 || further + 1 == level)
-            job->candidates[count++] = (candidate){c, further + 1, peak_along(job, c), wished == f->port[c], false};
-        else if (further + 1 > level && further + 1 < *next)
+        if (wanted == 0 || further + 1 == wanted)
+            job->candidates[count++] = (candidate){c, further + 1, peak_along(job, c), preferred == f->port[c], false};
+        else if (further + 1 > wanted && further + 1 < *next)
             *next = further + 1;
     }
     mark_near(job, count);

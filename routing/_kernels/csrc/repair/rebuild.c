@@ -44,10 +44,10 @@ static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
             by_lid[i] |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + i] & 15];
 }
 
-/* Remove the CDG edges that no path uses, on each VL in the set `vls` (bits).  On these VLs, blocked edges are
- * unblocked unless they are forbidden, because the cycle that they would close may be gone.  Returns false if memory
- * ran out. */
-static bool release(repair_state *job, uint32_t vls)
+/* Remove the CDG edges that no path uses, on each VL in the set `vls` (bits).  Afterwards, the cycle that a blocked
+ * edge would close may be gone.  So blocked edges on these VLs are unblocked, except forbidden edges.  Returns false if
+ * memory ran out. */
+static bool remove_unused(repair_state *job, uint32_t vls)
 {
     const repair_fabric *f = job->f;
     uint16_t *by_lid = malloc(((size_t)f->lids + 1) * sizeof *by_lid);
@@ -79,7 +79,7 @@ bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
     for (int32_t lid = 0; lid < f->lids; lid++)
         for (int32_t s = 0; chosen[lid] && s < rows; s++)
             vls |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + lid] & 15];
-    return vls == 0 || release(job, vls);
+    return vls == 0 || remove_unused(job, vls);
 }
 
 /* Count the entries of LID `donor` that differ from the preferred entries of the current LID.  The entry of the switch
@@ -138,10 +138,17 @@ static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
     return true;
 }
 
-/* Return whether the traffic to the current LID may use copies of the entries of LID `donor`.  The following conditions
- * must hold.  If switch-to-switch traffic may close credit loops: both LIDs belong to end ports, or both to switches.
- * If credit loops of replies are avoided too: both LIDs have the same SLs, and if SLs depend on the source switch, the
- * same switch delivers both LIDs.  If the SLs differ: packets are allowed to move to the VL of the donor. */
+/* Return whether the traffic to the current LID may use copies of the entries and SLs of LID `donor`.  No cycle search
+ * tests the copied paths, so the CDG must have all of their dependencies already, because the donor's traffic has them.
+ *
+ * If switch-to-switch traffic may close credit loops, traffic to LIDs of switches and traffic to LIDs of end ports have
+ * different dependencies.  So both LIDs must belong to end ports, or both to switches.
+ *
+ * If only requests must be free of credit loops, the SLs of both LIDs may differ.  Packets must then be allowed to move
+ * to the VLs of the donor's SLs.
+ *
+ * If replies must be free of credit loops too, both LIDs must have equal SLs.  If SLs also depend on the source switch,
+ * the same switch must deliver both LIDs, because a reply to a LID has the SL of a request from the LID's switch. */
 static bool is_as_free(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;

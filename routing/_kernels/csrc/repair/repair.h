@@ -14,7 +14,8 @@ typedef struct {
     int32_t sl_by_switch;  /* shape of the array `sl`; 0: [L], by LID; 1: [S, L], by source switch and LID */
     int32_t replies;       /* whether requests and replies together must be free of credit loops; otherwise only
                             * requests must be */
-    /* whether packets from switches without end ports to LIDs of switches may close credit loops */
+    /* whether switch-to-switch traffic may close credit loops.  Packets to the LID of a switch then count only if they
+     * come from a switch with end ports */
     int32_t endports_only;
     /* whether the packets of one subtree may be split over several SLs; used only if SLs depend on the source switch
      * (sl_by_switch) and `replies` is 0 */
@@ -49,7 +50,7 @@ typedef struct {
     /* [S, L], out-ports of the previous tables (the preferred entries), which are tried before other out-ports; 255:
      * none */
     const uint8_t *preferred;
-    /* [V], for each VL an SL whose packets use this VL; 255: no packets may move to this VL */
+    /* [V], for each VL a service level (SL) whose packets use this VL; 255: no packets may move to this VL */
     const uint8_t *level;
     /* [C], inverse capacity of each channel; the utilisation is load times inverse capacity */
     const int64_t *inverse_capacity;

@@ -21,8 +21,8 @@ int ibn_simulate_adaptive_for_other(const ibn_sim *sim, int32_t c, int32_t p)
            && sim->adaptive->mark[c].packet != ibn_simulate_adaptive_serial(sim, p);
 }
 
-/* Return the lowest VL on which packet p may continue.  In scheme GROUPS, packets keep their VL, so this is the VL that
- * follows from the SL that the source CA has set.  In all other schemes, the lowest VL is 0. */
+/* Return the lowest VL on which packet p may continue.  In the scheme GROUPS (see adaptive.h), packets keep their VL,
+ * so this is the VL that follows from the SL that the source CA has set.  In all other schemes, the lowest VL is 0. */
 int32_t ibn_simulate_adaptive_first_vl(const ibn_sim *sim, int32_t p)
 {
     return sim->adaptive->scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;

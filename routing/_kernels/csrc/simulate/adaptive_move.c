@@ -138,7 +138,8 @@ static void serve_holder(ibn_sim *sim, int32_t s, int32_t p, int32_t from)
  * spare buffer if `from` is IBN_NONE.
  *
  * Return 1 if the packet was sent, else 0.  For the packet that holds the token, always return 0, even if the packet
- * was sent. */
+ * was sent: this packet is served before all others, and must not change the input at which the next round robin
+ * begins. */
 static int serve_packet(ibn_sim *sim, int32_t s, int32_t p, int32_t from)
 {
     if (p == sim->adaptive->holder) {

@@ -60,8 +60,8 @@ static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
     return IBN_NONE;
 }
 
-/* Choose the candidate input whose first packet arrived earliest.  Of several such inputs, choose the next input in
- * cyclic order. */
+/* Choose the candidate input whose first packet arrived earliest.  Of several such inputs, choose the first one in the
+ * cyclic order that begins with input sim->vc[l].next_input. */
 static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
     const ibn_channel *channel = &sim->channel[c];

@@ -40,11 +40,13 @@ void ibn_simulate_sample(ibn_sim *sim)
     ibn_simulate_at(sim, sim->now + sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
 }
 
-/* Send a control message of suspected VC l, and schedule the next control message.  With Loop Breaker, a VC that knows
- * only the largest possible identifier sends no message.
+/* Send a control message (CLCM) of suspected VC l, and schedule the next control message.  With Loop Breaker, a control
+ * message carries the smallest identifier that the VC knows.  The largest possible identifier stands for a VC that must
+ * not become the master (see ibn_simulate_draw), so this identifier is not sent.
  *
- * `episode` is the value of ibn_watch.episode at the time when the event was scheduled.  This counter increases when
- * the VC becomes suspected or the master.  If it has increased since, the event is out of date and is ignored. */
+ * The function handles an event that was scheduled earlier.  ibn_watch.episode is a counter that increases when the VC
+ * becomes suspected or the master.  `episode` is its value at the time when the event was scheduled.  If the counter
+ * has increased since, the event is out of date and is ignored. */
 void ibn_simulate_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
     ibn_watch *watch = &sim->watch[l];

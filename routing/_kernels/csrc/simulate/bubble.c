@@ -1,5 +1,6 @@
 /* Bubble flow control: a packet may enter a ring of VCs only if its VC has room for this packet and for one more packet
- * of the largest size.
+ * of the largest size.  A ring is a cycle of dependencies between VCs.  The Python module (mechanisms/bubble.py) finds
+ * the rings, and passes the number of each VC's ring.
  *
  * So the buffers of a ring never fill completely, and its packets can always move (Pinkston, section 13.3.1).  A packet
  * that continues in its ring needs room for itself only. */

@@ -126,8 +126,8 @@ static int gate(ibn_sim *sim, ibn_attached *self, int32_t f)
     return 0;
 }
 
-/* Raise the index of a flow, because its sender has received a BECN.  Start the timer that lowers indices, if it is not
- * running. */
+/* Raise the index in the congestion control table (CCTI) of a flow, because its sender has received a BECN.  Start the
+ * timer that lowers indices, if it is not running. */
 static void becn(ibn_sim *sim, ibn_attached *self, source *one)
 {
     congestion *state = self->state;
@@ -142,7 +142,8 @@ static void becn(ibn_sim *sim, ibn_attached *self, source *one)
     }
 }
 
-/* Lower the indices of all flows by one.  The timer stops when all indices are 0. */
+/* Lower the index in the congestion control table (CCTI) of each flow by one, if it is above 0.  The timer stops when
+ * the indices of all flows are 0. */
 static void decrease(ibn_sim *sim, ibn_attached *self)
 {
     congestion *state = self->state;

@@ -8,8 +8,9 @@
  * one more packet.
  *
  * The added room ends first, and VC l serves all inputs again only later.  The reason is the rule of the next switch of
- * the loop, which begins and ends later, and which adds room to the buffer of VC l.  Packets of other inputs must not
- * occupy this added room.  If they occupied it in every buffer of the loop, the next deadlock would be permanent. */
+ * the loop.  It begins and ends later, and adds room to the buffer of VC l.  Until it ends, packets of other inputs
+ * must not occupy this added room.  If they occupied it in every buffer of the loop, the next deadlock would be
+ * permanent. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;

@@ -45,7 +45,7 @@ typedef struct {
         waits;        /* 1: a timer will let the flow create its next packet, else 0 */
 } limiter;
 
-/* A congestion point: the samples of the queue for one VC. */
+/* State of a congestion point, which samples the queue of a switch for one VC (see the beginning of this file). */
 typedef struct {
     int64_t left, /* number of packets until the next sample */
         old;      /* number of packets that were queued at the last sample */

@@ -86,19 +86,19 @@ static void receive_grant(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t s
 }
 
 /* Return the input adapter of the flow that output o serves next, or IBN_NONE if no flow has requests to output o.  The
- * flow with the earliest turn is next.  The turn of a flow is a virtual time, which advances by the number of segments
- * that the flow is granted.  So flows that always have requests get equal numbers of segments. */
+ * flow with the smallest virtual time (field `turn`) is next.  A grant advances the virtual time of its flow by the
+ * number of granted segments.  So flows that always have requests get equal numbers of segments. */
 static int32_t input_to_grant(const request_grant *state, int32_t o)
 {
     int32_t best = IBN_NONE;
-    int64_t best_turn = 0;
+    int64_t least = 0;
     for (int32_t w = 0; w < state->mask_words; w++) {
         for (uint64_t word = state->asks[o * state->mask_words + w]; word; word &= word - 1) {
             int32_t i = w * 64 + __builtin_ctzll(word);
-            int64_t turn = state->flow[i * state->adapters + o].turn;
-            if (best == IBN_NONE || turn < best_turn) {
+            int64_t time = state->flow[i * state->adapters + o].turn;
+            if (best == IBN_NONE || time < least) {
                 best = i;
-                best_turn = turn;
+                least = time;
             }
         }
     }

@@ -1,9 +1,10 @@
 /* Retransmission by CAs, as by a reliable connection: a flow sends a lost packet again, some time after its loss.
  *
- * Together with HOQLife this is regressive recovery from deadlock.  Only lost packets are sent again (selective
- * repeat); connections of InfiniBand also send all packets after the lost packet again.  Lost packets of a flow are
- * sent before new packets of the flow, in the order of their timeouts.  Lost packets with equal timeouts are sent in
- * the order of their numbers.  The number of a packet is its tag. */
+ * Together with HOQLife this resolves a deadlock: switches drop the packets that wait too long, and their CAs send them
+ * again (regressive recovery).  Only lost packets are sent again (selective repeat); connections of InfiniBand also
+ * send all packets after the lost packet again.  Lost packets of a flow are sent before new packets of the flow, in the
+ * order of their timeouts.  Lost packets with equal timeouts are sent in the order of their numbers.  The number of a
+ * packet is its tag. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"

@@ -41,8 +41,9 @@ static int32_t any_turns(const job *j, round_dependency *dependency)
 }
 
 /* Store the dependencies of the current LFT column in j->dependency.  Store the VLs on which packets can have each
- * dependency in j->vls.  round[s] is the round in which the entry of switch s is written.  If `round` is NULL, entries
- * are written in any order. */
+ * dependency in j->vls.  enter[s] is the set (bits) of VLs of the packets to the current LID that enter at switch s.
+ * round[s] is the round in which the entry of switch s is written.  If `round` is NULL, entries are written in any
+ * order. */
 static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
 {
     const transition_tables *t = j->t;

@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     int32_t ports;               /* P: number of ports of a switch */
     int32_t vls;                 /* V: 1 + the highest VL in the old and new tables, at most 15 */
-    int32_t entries;             /* N: number of ports at which packets enter the fabric */
+    int32_t entries;             /* N: number of ports at which packets enter the fabric (not LFT entries) */
     const uint8_t *sl2vl_before; /* [S, P, P, 16]: VL by the old tables, by switch, in-port, out-port and SL */
     /* [S, P, P, 16]: VL by the new tables, by switch, in-port, out-port and SL; may be the array sl2vl_before */
     const uint8_t *sl2vl_after;

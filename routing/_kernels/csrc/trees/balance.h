@@ -40,8 +40,8 @@ typedef struct {
         /* [CDG edges], 1 if a path may use the edge, for the rule of allowed turns; NULL: another rule is used */
         *allowed;
     const int32_t
-        /* [S], channel from each switch to its parent in a spanning tree, -1: root.  All turns between channels of
-         * the tree are allowed.  Needed only for the rule of allowed turns */
+        /* [S], channel from each switch to its parent in a spanning tree, -1: root.  All turns between channels of the
+         * tree are allowed, except turns back over the same link.  Needed only for the rule of allowed turns */
         *spanning;
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction; for the rule of allowed turns */
     /* [C], rank of each channel, for the rule of shortest paths: of the channels on shortest paths, a switch may use

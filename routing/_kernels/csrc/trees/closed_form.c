@@ -88,10 +88,12 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
 }
 
 /* Return the channel by which switch v sends packets to LID k up towards top switch u, if several bundles lead to u.
- * Of the n fast channels that lead to u, the channel with index r mod n is taken.  If the LID's chain
- * (closed_form_state.h) has a channel at the level of v, r is the index of this channel among the fast channels up of
- * its switch.  Otherwise r is k.  As the chains use the channels of a level evenly, the LIDs are spread evenly over the
- * n channels. */
+ *
+ * Of the n fast channels (`fast` in closed_form_state.h) from v that lead to u, the channel with index r mod n is
+ * taken.  The number r comes from the LID's chain (`chain` in closed_form_state.h).  If the chain has a channel that
+ * leads up from the level of v, r is the index of this channel among the fast channels up of the channel's own switch.
+ * Otherwise r is k.  As the chains use the channels of a level evenly, the LIDs are spread evenly over the n
+ * channels. */
 static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -111,9 +113,11 @@ static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
     return -1; /* This line is never reached: the caller has checked that several bundles lead up to u. */
 }
 
-/* Return the out-port by which switch v sends packets to LID k up.  The function is called if the table to_top does
- * not give exactly one out-port towards the LID's top switch.  `other` has a substitute for each top switch: the
- * result of find_others.  Returns CF_NONE if the entry stays open for the search. */
+/* Return the out-port by which switch v sends packets to LID k up.  LID k belongs to switch t, which is not below v.
+ *
+ * The function is called if several out-ports or none lead from v up to the LID's top switch.  If none does, packets
+ * may go to a substitute top switch.  other[u] is the substitute for top switch u, a result of find_others.  Returns
+ * CF_NONE if the entry stays open for the search. */
 static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
 {
     const ibn_tree *tree = x->tree;
@@ -278,9 +282,9 @@ static void number(cf_state *x)
     }
 }
 
-/* Compute the rank of each top switch u.  Take the first switch v of level 1 below u.  If there is none, take the first
- * switch v of level 0 below u.  The rank is the index of u among all top switches above v.  If no such switch v exists,
- * the rank is the number of u among all top switches. */
+/* Compute the rank of each top switch u, which selects substitute top switches (see find_others).  Take the first
+ * switch v of level 1 below u.  If there is none, take the first switch v of level 0 below u.  The rank is the index of
+ * u among all top switches above v.  If no such switch v exists, the rank is the number of u among all top switches. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

@@ -79,12 +79,13 @@ static void find_room(assign_t *a, double *expected)
 }
 
 /* Choose a channel up out of switch v for the chain of LID k.  If the LID has flow, this function chooses only the
- * first channel of the chain, and next_step chooses the other ones.  If the LID has no flow, this function chooses
- * all channels of the chain.
+ * first channel of the chain, and next_step chooses all other channels of the chain.  If the LID has no flow, this
+ * function chooses all channels of the chain.
  *
- * Of n possible channels, channel number D mod n is taken.  D is the number of the LID in the field `digit` of
- * ibn_tree_lids.  If this channel may carry no further LID, the next channel that may carry one is taken.  With
- * `any`, it does not matter how many LIDs a channel carries.  Returns -1 if no channel is possible. */
+ * Of n possible channels, the channel with index d mod n is taken.  Here, d is the number of the LID for the rule
+ * D-mod-K: its element of `digit` in ibn_tree_lids.  If this channel may carry no further LID, the next channel that
+ * may carry one is taken.  With `any`, it does not matter how many LIDs a channel carries.  Returns -1 if no channel is
+ * possible. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;

@@ -1,10 +1,15 @@
-/* Fill the entries that are still missing, because no path leads up and then down in the levels.
+/* Fill the entries that are still missing, because no path leads up and then down in the levels.  In this file, "up" and
+ * "down" refer to the switch order, not to the levels: a channel leads down if it ends later in the switch order.
  *
- * If a neighbour with an entry comes earlier in the switch order, a switch with a missing entry sends to this
- * neighbour.  Otherwise, the switch looks for a path down in the switch order, over switches with missing entries.
- * This path must end at a switch whose path to the destination leads only down.  If the search fails, the switch
- * takes a shortest path to the destination that leads only down.  All switches on the chosen path get the entries of
- * this path.
+ * A switch with a missing entry tries three steps in this order:
+ *
+ * 1. If a neighbour before it in the switch order is the destination or has an entry, the switch sends to this
+ *    neighbour.
+ * 2. The switch looks for a path down, over other switches with missing entries, to a switch that has an entry.  From
+ *    there, the path by the entries must lead only down.
+ * 3. The switch takes a shortest of the paths to the destination that lead only down.
+ *
+ * In steps 2 and 3, all switches on the chosen path get the entries of this path.
  *
  * No path leads down and then up in the switch order, so the channel dependencies stay acyclic.  On a complete tree,
  * no traffic between leaves needs the entries that are filled here. */

@@ -1,15 +1,17 @@
 /* Order the switches of a tree topology.  Every path that leads up and then down in the levels shall also lead up
- * and then down in this switch order.  Every switch, except the first of each connected part, shall have a neighbour
- * before it.
+ * and then down in this switch order, in which a channel leads up if it ends at an earlier switch.  Every switch,
+ * except the first of each connected part, shall have a neighbour before it.
  *
  * A switch is placed in the order when all switches directly above it are placed.  This rule is not enough if a part
  * has several top switches: every top switch except the first one also needs a neighbour before it.  So some
  * switches are placed before switches directly above them.  The link from such a switch up to a later switch is
  * reversed: its lower end comes first in the order.
  *
- * Two rules ensure that paths still lead up and then down in the order.  If a link is reversed, all links up from
- * its upper end are reversed too.  A switch has at most one reversed link to a switch below it.  A link that would
- * break a rule is not used by paths: its `kind` becomes CF_UNUSED. */
+ * A path that leads up a reversed link in the levels leads down in the order, and must not lead up in the order
+ * afterwards.  Two rules ensure this.  First, the path may continue up in the levels.  So if a link is reversed, all
+ * links up from the upper switch of this link are reversed too.  Second, the path may continue down in the levels, to
+ * another switch.  So a switch has at most one reversed link to a switch below it.  A link that would break a rule is
+ * not used by paths: its `kind` becomes CF_UNUSED. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>

@@ -222,10 +222,11 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open further entries of upper switches whose flow is so large that the search should balance it.  An entry is opened
- * if it leads to a substitute top switch (see find_others in closed_form.c).  In addition, many switches directly below
- * must have an open entry towards the same LID: more than a quarter of the number of channels down.  On trees with more
- * than three levels, entries that lead to a switch with an open entry are opened too. */
+/* Open further entries of upper switches whose flow is so large that the search should balance it.  An entry of a
+ * switch is opened if two conditions hold.  First, the entry leads to a substitute top switch (see find_others in
+ * closed_form.c).  Second, many switches directly below have an open entry towards the same LID: more than a quarter of
+ * the number of channels down.  On trees with more than three levels, entries that lead to a switch with an open entry
+ * are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;

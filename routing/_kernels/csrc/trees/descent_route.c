@@ -12,9 +12,8 @@
  * switch with another slot has this additional cost (see the function misses_slot).  Except for START, all other
  * costs of a path together are lower than this cost. */
 #define MISSED 1e12
-/* Additional cost of a channel in the first pass, if options->start prefers another channel (see the function
- * misses_start).  The unit of START is the cost MISSED.  The additional cost is higher than the cost of all missed
- * slots on a path. */
+/* Factor of a cost.  In the first pass, a channel has the additional cost START times MISSED if options->start prefers
+ * another channel (see the function misses_start).  This is more than the cost of all missed slots on a path. */
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted, otherwise 0. */

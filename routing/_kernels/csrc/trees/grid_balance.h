@@ -5,7 +5,7 @@ typedef struct {
     int32_t switches;     /* S, number of switches */
     int32_t bundles;      /* N, number of bundles */
     int32_t trees;        /* T, number of trees */
-    int32_t longer;       /* number of hops by which a move may make a path longer */
+    int32_t longer;       /* number of hops by which one move may make a path longer than before the move */
     const int32_t *first; /* [S + 1], the bundles out of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *dst;   /* [N], switch where each bundle ends */
     const int32_t *src;   /* [N], switch where each bundle begins */

@@ -38,8 +38,8 @@ typedef struct {
  * ibn_cdg_forest_any_wanted: return whether the routes to any of the LIDs `lid` to `lid` + `count` - 1 have to be
  * followed.
  *
- * If has_endport (see trace.h) is NULL, all routes have to be followed.  Otherwise, only the routes to LIDs of switches
- * have to be followed. */
+ * If has_endport (see trace.h) is NULL, all routes have to be followed.  Otherwise, the dependencies of the routes to
+ * CAs and routers are known already, so only the routes to LIDs of switches have to be followed. */
 bool ibn_cdg_forest_wanted(const cdg_tables *tables, int32_t lid);
 bool ibn_cdg_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 

@@ -19,19 +19,19 @@ static inline int64_t ibn_core_order_key(const int32_t *place, int32_t channel)
  * positions with each other.  The order of the channels within `before` and within `behind` does not change.
  *
  * place: [C], position of each channel, updated.
- * ahead: number of channels in `behind`.  back: number of channels in `before`.
+ * behind_count: number of channels in `behind`.  before_count: number of channels in `before`.
  * scratch: has room for all moved channels. */
-static inline void ibn_core_order_repair(int32_t *place, int64_t *behind, int32_t ahead, int64_t *before, int32_t back,
-                                         int64_t *scratch)
+static inline void ibn_core_order_repair(int32_t *place, int64_t *behind, int32_t behind_count, int64_t *before,
+                                         int32_t before_count, int64_t *scratch)
 {
     int32_t at = 0;
-    ibn_core_sort_keys(behind, ahead);
-    ibn_core_sort_keys(before, back);
-    for (int32_t i = 0, j = 0; i < ahead || j < back;)
-        scratch[at++] = j == back || (i < ahead && behind[i] < before[j]) ? behind[i++] : before[j++];
+    ibn_core_sort_keys(behind, behind_count);
+    ibn_core_sort_keys(before, before_count);
+    for (int32_t i = 0, j = 0; i < behind_count || j < before_count;)
+        scratch[at++] = j == before_count || (i < behind_count && behind[i] < before[j]) ? behind[i++] : before[j++];
     at = 0;
-    for (int32_t i = 0; i < back; i++)
+    for (int32_t i = 0; i < before_count; i++)
         place[before[i] & 0xFFFFFFFF] = (int32_t)(scratch[at++] >> 32);
-    for (int32_t i = 0; i < ahead; i++)
+    for (int32_t i = 0; i < behind_count; i++)
         place[behind[i] & 0xFFFFFFFF] = (int32_t)(scratch[at++] >> 32);
 }

@@ -48,7 +48,8 @@ typedef struct {
     /* [S]: number of end ports whose traffic each switch forwards in the tree that is being computed */
     double *forwarded;
     int32_t *shuffled; /* [S]: all switches, as destinations, in random order */
-    int32_t *turn;     /* [S]: all switches in the random order in which they get new next hops in one tree */
+    /* [S]: all switches in the random order in which they take turns to get a next hop in one tree (not CDG edges) */
+    int32_t *turn;
     /* [S]: the current destination, followed by the switches that reach the destination, nearest first */
     int32_t *queue;
     /* [S + 1]: element h is the number of switches that are at most h hops from the current destination */

@@ -41,7 +41,7 @@ typedef struct {
     int64_t goal;
     int64_t budget;      /* number of further entries that may become different from the previous tables */
     /* limit of the utilisation that a move may cause on other channels, in percent of the utilisation of the relieved
-     * channel */
+     * channel (not the ceiling of a channel of a tree) */
     int64_t ceiling;
     /* remaining work limit: hops that may be followed along paths, plus channels that cycle searches may visit */
     int64_t work;

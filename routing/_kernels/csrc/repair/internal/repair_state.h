@@ -77,10 +77,11 @@ typedef struct {
     int64_t flow; /* flow by which the change has increased the load of the channel */
 } load_change;
 
-/* A switch with its earlier LFT entry and SL towards the current LID, saved so that they can be restored. */
+/* A switch with the LFT entry and the SL that it had towards the current LID before the repair changed them.  The saved
+ * entry need not be the preferred entry, which comes from the previous tables. */
 typedef struct {
     int32_t at;           /* row of the switch whose LFT entry and SL are saved */
-    uint8_t entry, level; /* entry: out-port of the switch; level: SL of its packets to the current LID */
+    uint8_t entry, level; /* entry: out-port of the switch; level: service level (SL) of its packets to the LID */
 } saved_entry;
 
 typedef struct {
@@ -95,7 +96,8 @@ typedef struct {
     int64_t page;
     int64_t *load, *counts; /* channel loads and statistics, changed in place, as passed to ibn_repair_columns */
     int32_t lid, target;    /* lid: the current LID; target: the switch that delivers this LID */
-    /* number of the present attempt to repair a LID; elements of `cut_off` and `known` are compared with this number */
+    /* number of the present visit of an LFT column, for comparison with the elements of `cut_off` and `known`; set by
+     * ibn_repair_begin_column */
     int32_t stamp;
     int32_t *cut_off; /* [S] the switch is cut off from the current LID if its element equals `stamp` */
     /* [S] the hops of a switch in `hops` are valid if the switch's element of this array equals `stamp` */
@@ -131,8 +133,9 @@ typedef struct {
     int32_t saved_count;   /* number of elements in `kept` */
     /* [S] by switch: number of the attempt (see `column`) in which the switch's entry was last saved in `kept` */
     int32_t *touched;
-    int32_t column;        /* number of the present attempt to repair an LFT column: attempts are numbered over all
-                            * columns */
+    /* number of the present attempt to repair an LFT column, for comparison with the elements of `touched`.  (`stamp`
+     * also increases when a column is visited without a repair) */
+    int32_t column;
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
     /* [C] in the order of the channels in the array `into` of the fabric: switch where the channel begins */
     int32_t *into_src;
@@ -275,7 +278,7 @@ bool ibn_repair_admits(repair_state *job, int32_t c);
 bool ibn_repair_prepare_sls(repair_state *job, int32_t c, int32_t vl);
 void ibn_repair_set_prepared_sls(repair_state *job);
 bool ibn_repair_note_displaceable(repair_state *job);
-bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next);
+bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next);
 void ibn_repair_undo(repair_state *job);
 
 /* These functions disconnect and connect subtrees.
@@ -294,7 +297,7 @@ void ibn_repair_add_load(repair_state *job, int32_t c, int64_t flow);
  * ibn_repair_hops returns the hops from a switch, or -1 if the switch is cut off.
  * ibn_repair_candidates lists the paths that a switch could take, one for each usable channel. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s);
-int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next);
+int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t wanted, int32_t *next);
 
 /* These functions search for paths of disconnected switches.  Functions with `attach` in their names displace no
  * switch.  Functions with `displace` in their names move another switch to another path first.  Functions for several

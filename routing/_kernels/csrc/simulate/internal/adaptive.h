@@ -16,15 +16,16 @@
 
 #include "simulate/internal/mechanism.h"
 
+/* Schemes: methods that handle deadlock.  The Python class Scheme (adaptive.py) has the same numbers. */
 enum {
-    SCHEME_NONE,
-    SCHEME_ESCAPE,
-    SCHEME_TOKEN,
-    SCHEME_BUBBLE,
-    SCHEME_GROUPS,
-    SCHEME_RELAY,
-    SCHEME_CONCURRENT,
-    SCHEME_DEFLECT
+    SCHEME_NONE,       /* deadlock is not handled */
+    SCHEME_ESCAPE,     /* packets may always change to escape VLs, whose tables have no credit loop */
+    SCHEME_TOKEN,      /* the one packet that holds the token moves through spare buffers */
+    SCHEME_BUBBLE,     /* pings find a cycle of waiting packets, and one of these packets moves to a spare buffer */
+    SCHEME_GROUPS,     /* packets keep their VL, and take any port of a proven port group */
+    SCHEME_RELAY,      /* a CA receives a suspect for another CA, and sends it again */
+    SCHEME_CONCURRENT, /* all suspects move through spare buffers at the same time */
+    SCHEME_DEFLECT     /* a suspect takes any free channel to another switch */
 };
 /* Further kinds of events.  A slot of the timing wheel has no room for more kinds, so each of these kinds reuses the
  * number of a kind that only switches with output queues use.  No simulation has switches of both models. */
@@ -94,7 +95,8 @@ typedef struct {
 
 /* State of the adaptive switches of a simulation. */
 struct ibn_adaptive {
-    /* The next fields are settings, in the order in which Python passes them (Adaptive.numbers). */
+    /* The fields from `scheme` to `recovery_rank` are settings.  The method Adaptive.numbers (adaptive.py) passes their
+     * values in this order. */
     int64_t scheme,   /* scheme against deadlock, one of SCHEME_... */
         /* number of VLs for adaptive routing: VLs 0 to adaptive_vls - 1; all other VLs are escape VLs */
         adaptive_vls,

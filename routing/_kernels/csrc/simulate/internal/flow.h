@@ -134,7 +134,7 @@ static inline void ibn_simulate_flow_start(ibn_flow *flow, uint64_t seed, const 
  * FLOW_NOW: the caller has to create a packet of the message now, by ibn_simulate_flow_cut.
  * FLOW_LATER: the caller has to schedule an injection event for tick flow->due.
  * FLOW_NOTHING: the caller has to do nothing.  A packet is already at the port of the CA, an event is
- * pending, no message is left, or the window of the flow is full. */
+ * pending, no message is left, or as many packets of the flow are in flight as its window allows. */
 static inline int ibn_simulate_flow_next(ibn_flow *flow, const int32_t *lists, const int64_t *trace, int64_t now)
 {
     if (flow->head != IBN_NONE)

@@ -99,7 +99,7 @@ static inline void ibn_simulate_timer(ibn_sim *sim, const ibn_attached *self, in
     ibn_simulate_at(sim, time, EV_TIMER, self->index << IBN_TIMER_BITS | subject, value);
 }
 
-/* Let a flow that the gate hook has stopped try again to create its packet, in the next tick. */
+/* Let a flow try again, in the next tick, to create its packet.  The gate hook has stopped the flow in this tick. */
 static inline void ibn_simulate_retry(ibn_sim *sim, int32_t flow)
 {
     ibn_simulate_at(sim, sim->now + 1, EV_INJECT, flow, 0);

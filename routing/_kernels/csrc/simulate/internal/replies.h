@@ -4,11 +4,12 @@
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/message_queue.h"
 
-/* Types of messages, and numbers of output and input queues.  Output queue FORWARDS holds messages of type FORWARD, and
- * output queue REPLIES holds messages of types REPLY and BACKOFF.  Output queue RESCUED holds one rescued message.
- * Input queue 0 holds messages of type REQUEST, and input queue 1 holds messages of type FORWARD. */
+/* Types of messages. */
 enum { REQUEST, FORWARD, REPLY, BACKOFF };
+/* Numbers of output queues.  Queue FORWARDS holds messages of type FORWARD, and queue REPLIES holds messages of types
+ * REPLY and BACKOFF.  Queue RESCUED holds one rescued message. */
 enum { FORWARDS, REPLIES, RESCUED, OUT_QUEUES };
+/* Number of input queues.  Queue 0 holds messages of type REQUEST, and queue 1 holds messages of type FORWARD. */
 enum { IN_QUEUES = 2 };
 
 /* Number of low bits of a packet's tag.  These bits hold the flow number of the request to which the packet belongs.

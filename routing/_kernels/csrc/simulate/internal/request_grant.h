@@ -4,8 +4,9 @@
  * second port.  The flow from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this
  * flow, and adapter o its output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  Packets
  * cross the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a
- * grant.  Each flow has a virtual time.  An output next grants the request of the flow with the smallest virtual time.
- * The opposite flow of the flow from adapter i to adapter o is the flow from adapter o to adapter i. */
+ * grant.  Each flow has a virtual time, which each grant advances by the number of granted segments.  An output next
+ * grants the request of the flow with the smallest virtual time, so that all flows get equal numbers of segments.  The
+ * opposite flow of the flow from adapter i to adapter o is the flow from adapter o to adapter i. */
 #pragma once
 
 #include "simulate/internal/mechanism.h"
@@ -57,7 +58,9 @@ typedef struct {
     uint32_t path,      /* the next segment takes the path with the number `path` modulo the number of paths */
         path_step;      /* number that is added to `path` after each segment.  This number is odd, and the number of
                          * paths is a power of two.  So all paths are used. */
-    int64_t turn;       /* virtual time of the flow: an output serves the flow with the smallest virtual time first */
+    /* virtual time of the flow: an output serves the flow with the smallest virtual time first.  Each grant advances
+     * the virtual time by the number of granted segments */
+    int64_t turn;
 } grant_flow;
 
 /* State of one adapter. */
@@ -65,7 +68,9 @@ typedef struct {
     int64_t draws,      /* number of random numbers that the adapter has drawn */
         line_free,      /* tick from which on the external line out of the adapter is free */
         idle_until,     /* tick from which on the adapter may grant the next request */
-        turn,           /* virtual time that the flow of the last grant had before this grant */
+        /* virtual time, before its last grant, of the flow that this output has granted last.  If a flow without
+         * requests requests grants again, its virtual time is raised to at least this value */
+        turn,
         offered,        /* number of packets to this adapter that adapters have received from outside of the network */
         offered_bytes,  /* number of bytes of the packets counted in `offered` */
         departed,       /* number of packets that have left this adapter by its external line */
@@ -105,7 +110,7 @@ typedef struct {
         block_until,   /* tick at which the blocked channels continue */
         blocked;       /* number of channels in the list `blocks` */
     int64_t *lid,      /* [adapters] first LID of each adapter */
-        *blocks,       /* [blocked] channels that send no packet from tick block_from to tick block_until */
+        *blocks,       /* [blocked] blocked channels, which send no packet from tick block_from to tick block_until */
         *load;         /* [adapters][adapters] cumulative loads: element [i][o] is the load that adapter i offers to
                         * adapters 0 to o together */
     grant_adapter *adapter;    /* [adapters] state of each adapter */

@@ -124,8 +124,9 @@ typedef struct {
 
 /* A packet of the simulation.  The struct fills one cache line. */
 typedef struct {
-    int64_t born, /* tick at which the message of the packet was due; with PROCESS_PERSISTENT: at which the message
-                   * began */
+    /* tick at which the message of the packet was due.  With PROCESS_PERSISTENT, a flow begins each message as soon as
+     * it has sent the previous one, so no message has a due time: tick at which the message began */
+    int64_t born,
         entered,  /* tick at which the packet began to leave its CA */
         ready,    /* first tick at which the device that holds the packet could forward the packet's head */
         tail,     /* tick at which the tail of the packet reaches the device to which the packet was sent last */
@@ -189,7 +190,8 @@ typedef struct {
 typedef struct {
     /* for deadlock breakers: random identifier that the suspected VC has drawn */
     uint32_t own,
-        /* for deadlock breakers: smallest identifier that the suspected VC has drawn or received in this election
+        /* for deadlock breakers: smallest identifier that the suspected VC has drawn or received in the present
+         * election round.  Loop Breaker elects a master in rounds, and the suspected VCs draw new identifiers in each
          * round */
         spuid;
     /* tick since which there has always been a packet in the queues for the VC; valid only if sim->aging is 1 */
@@ -451,9 +453,9 @@ struct ibn_sim {
     int32_t batches_made, /* number of batches for which memory is allocated */
         batch_free;       /* number of the first unused batch; 0: all batches are in use (batch 0 itself is never
                            * used) */
-    /* [slots][IBN_SLOT] for each tick and kind of event: index in `event`, counted over all batches, of the free entry
-     * for the next event.  0: there is no batch yet.  Another multiple of IBN_BATCH: the last batch is full, so the
-     * next event needs a new batch. */
+    /* [slots][IBN_SLOT] for each tick and kind of event: index in `event`, counted over all batches, at which the next
+     * event is stored.  The value 0 means that there is no batch yet.  If the value is any other multiple of IBN_BATCH,
+     * it is the end of a full batch, so the next event needs a new batch. */
     uint32_t *slot;
     int32_t *touched,      /* [channels] channels that have to be arbitrated in this tick */
         *to_check; /* [vcs] VCs whose buffer occupancy has changed in this tick, so that a pause may begin or end */
@@ -481,8 +483,8 @@ struct ibn_sim {
         later_room,      /* number of events that fit into `later` */
         touches,         /* number of channels in `touched` */
         checks;          /* number of VCs in `to_check` */
-    /* 1: the simulation has flow control packets or pauses.  So room that becomes free first causes an EV_FREED event
-     * at the receiver.  0: such room directly causes an EV_CREDIT event at the sender */
+    /* 1: the simulation has flow control packets or pauses.  So when room becomes free, an EV_FREED event at the
+     * receiver comes first.  0: an EV_CREDIT event at the sender follows directly */
     int32_t freed_first;
     /* number of pending events that can make data move, plus number of VCs whose credits wait for the next flow control
      * packet.  If the sum is 0 while packets are in flight, the simulation is at a standstill. */

@@ -75,7 +75,8 @@ int ibn_trees_closed_form_assign(cf_state *x);
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);
 /* Copy the entries of all switches towards the first n LIDs of group g to `port`, uint8 [S, n]. */
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
-/* Fill missing entries with longer paths, which lead up and then down in the switch order.
+/* Fill missing entries, for which no path leads up and then down in the levels.  The new paths lead up and then down in
+ * the switch order.
  *
  * may_miss: uint8 [G], by LID group (all LIDs that one switch delivers): whether entries towards its LIDs may be
  * missing.

@@ -42,7 +42,7 @@ typedef struct {
      * block: index at which the present block of LMC groups begins in the queue of each load account (see passes.h).
      * squarings: number of times that the utilisation of a channel is squared to get the channel's cost. */
     int32_t pass, block, squarings;
-    int has_transit; /* whether the fabric has transit switches: switches without sending end ports */
+    int has_transit; /* whether the fabric has inner switches: switches without sending end ports */
     /* A channel is close to the peak if its utilisation is at least `near_peak` times the peak utilisation.  Passes
      * after the first pass recompute only trees that use such a channel or an escape tree; 0: they recompute all trees
      * with flow */
@@ -52,7 +52,7 @@ typedef struct {
 typedef struct {
     double *load;   /* [C] flow on each channel */
     double *weight; /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + cost of a hop */
-    double inverse_peak; /* 1 / highest utilisation, or 1 if it is below 1, at the last merge of the two accounts */
+    double inverse_peak; /* 1 / max(1, highest utilisation of a channel) at the last merge of the two accounts */
     /* amount by which this account has changed the sum of all channel costs since the last merge of the two accounts */
     double potential;
     /* [S] cost of each switch's path at the time when the path was chosen, or when flow was last added to the path */
@@ -65,7 +65,7 @@ typedef struct {
      *
      * queue: switches to be visited.
      * children: number of each switch's children in a tree.
-     * level: switches at one distance from the root. */
+     * level: all switches at one number of hops from the root (not a level of a tree topology). */
     int32_t *queue, *children, *level;
     /* [C] heap of the channels by which switches may join a tree; used only by the rule of allowed turns.  The key of a
      * channel is the cost of the path that begins with this channel */
@@ -166,10 +166,10 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
  * hop.  The rule of shortest paths does not add this cost. */
 #define SIBLING_COST 0.1
 
-/* A possible next hop of a switch.  Next hops are compared by `rank`, and if their ranks are equal, by `cost`; the
- * lowest value is the best one.  `cost` is the cost of the path.  With the rule of shortest paths, `rank` is the number
- * of other LIDs of the destination's end port that have this next hop.  With the up/down rule, `rank` is `cost` plus
- * SIBLING_COST for each of these LIDs. */
+/* A possible next hop of a switch.  Next hops are compared by `rank` (not the rank of a channel in
+ * ibn_balance_options), and if their ranks are equal, by `cost`; the lowest value is the best one.  `cost` is the cost
+ * of the path.  With the rule of shortest paths, `rank` is the number of other LIDs of the destination's end port that
+ * have this next hop.  With the up/down rule, `rank` is `cost` plus SIBLING_COST for each of these other LIDs. */
 typedef struct {
     int32_t channel;
     double rank, cost;
