@@ -68,10 +68,11 @@ class Outcome:
     Attributes
     ----------
     made
-        The new tables before the search for an update schedule, and how they were computed.  These can also be earlier
-        tables that are kept.
+        The tables as the engine or a re-route returned them, and how they were found.  They can also be earlier tables
+        that stay in force.  An update schedule is not part of them.
     kept
-        The new tables in the form to store: with engine, options, and the LFT entries that later rounds write.
+        The tables to be stored as remembered tables.  They also have the engine, its options, and the LFT entries that
+        later rounds of the update schedule write.
     base
         The tables in the switches before the answer.
     change

@@ -248,7 +248,7 @@ struct ibnue_watch {
 
 /* Attributes of a file.  If one attribute differs, the file has changed. */
 struct ibnue_stamp {
-    long seconds, nanoseconds; /* time of the last change */
+    long seconds, nanoseconds; /* time of the last change of the file's content */
     long size;                 /* size in bytes, -1: the file does not exist */
     long inode;                /* inode number */
 };

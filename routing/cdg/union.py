@@ -21,9 +21,10 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LARGE = 20_000_000
-"""Least number of LFT entries in the fabric for which the union is tried before a trace of each VL.
+"""Least number of LFT entries of a fabric for which the union of the dependencies of all VLs is tried.  If the union
+has a cycle, each VL is traced.
 
-For smaller tables, the trace takes little time, and gives the exact CDG of each VL.
+For smaller tables, the union is not tried, because the trace of each VL takes little time and gives the exact CDGs.
 """
 SAMPLED = 16
 """Before the union for all LIDs, a union for the LIDs at every SAMPLED-th switch is tried.  If this smaller union has a

@@ -192,7 +192,7 @@ def stdout_has_reader() -> bool:
     """
     try:
         folder = sys.stdout.fileno()
-    except (OSError, ValueError):  # Standard output without a file descriptor is not a pipe, so it may have a reader.
+    except (OSError, ValueError):  # Only a pipe can have lost its reader, and a pipe has a file descriptor.
         return True
     watched = select.poll()
     watched.register(folder, 0)

@@ -135,10 +135,9 @@ def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[
 
 
 def _same_channels(graph: DependencyGraph, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the vertices of a dependency graph whose channel is the channel of one of the vertices ``numbers``.
+    """Return all vertices of a dependency graph that have the same channels as the vertices ``numbers``, on any VL.
 
-    A vertex is a channel on a VL.  The result has every VL of these channels, because the counters of a port do not
-    distinguish VLs.
+    A vertex is a channel on a VL.  The VL does not count here, because the counters of a port do not distinguish VLs.
     """
     channels = np.unique(np.array(numbers) % graph.channels)
     return (channels[:, None] + graph.channels * np.arange(graph.vls)).ravel()

@@ -117,12 +117,12 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 
 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
-    """Return how many old entries an update schedule may drain: remove them in a round, and write the new entries in a
-    later round.
+    """Return how many old entries an update schedule may remove to drain LIDs.  An update schedule removes such entries
+    in one round, waits until older packets have left the fabric, and writes the new entries in a later round.
 
     The limit is 1 / :data:`DRAINED` of all entries or, if this is more, the number of broken entries.  A broken entry
     is a changed entry whose old port leads nowhere.  If more than 1 / :data:`MANY_BROKEN` of all entries are broken,
-    all entries may be drained.
+    all old entries may be removed.
     """
     broken, size = int(np.count_nonzero(~changes.old_was_routed & ~changes.removed)), mixture.before.size
     return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)

@@ -29,13 +29,13 @@ ROW = 48
 A level with more switches than a row has room for gets several rows.
 """
 NAMED_UP_TO = 130
-"""Maximum number of switches with which names are drawn."""
+"""Names are drawn if the fabric has at most this number of switches."""
 NAME = 18
 """Maximum number of letters of a name that are drawn."""
 NAMED_WIDTH = 1400
 """Width of a picture with names, in pixels, up to which the names can be read without zooming."""
 KAMADA_KAWAI_UP_TO = 400
-"""Maximum number of switches with which the slower and better of two graph layouts is computed."""
+"""Of two graph layouts, the slower and better one is computed if the fabric has at most this number of switches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Layout:
     level
         int32[S], level of each switch in a tree; None otherwise.
     cells
-        int64[S, D], coordinates of each switch in a grid; None otherwise.
+        int64[S, dimensions], coordinates of each switch in a grid; None otherwise.
     """
 
     kind: Kind

@@ -327,9 +327,9 @@ class LayerSearch:
 
     def _seeds(self, paths: PathSet, layers: int) -> Iterator[LayerSeed]:
         """Yield initial states (seeds) of the layers for these paths: several sets of random orders of the switches,
-        and a seed that avoids no dependencies.
+        and a seed without forbidden dependencies (:attr:`.LayerSeed.avoid` is None).
 
-        For dimension-ordered paths and on trees, the seed that avoids no dependencies comes first, because it gives
+        For dimension-ordered paths and on trees, the seed without forbidden dependencies comes first, because it gives
         better results for these paths.  Ring-symmetric paths have a single seed, the cuts of the rings
         (:meth:`.Rings.cuts`), or none if there are too few layers for the cuts.
         """

@@ -34,8 +34,8 @@ where the utilisation is low, and keeps paths from long detours there.
 
 CLUSTERED_CANDIDATES = 12
 MOST_STEPS = 400
-"""Maximum number of steps of a local search with the work limit ``VISITS_PER_SECOND``.  The number is proportional to
-the work limit.
+"""Maximum number of steps of the local search for a switch order if its work limit is ``VISITS_PER_SECOND``, as with
+effort 1.  With another work limit, the maximum is higher or lower in proportion.
 """
 
 DUEL_PASSES = 3

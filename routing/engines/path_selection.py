@@ -19,9 +19,11 @@ from routing.engines.torus_rings import Rings
 from routing.fabric import Fabric
 
 DIRECTED, RING_SYMMETRIC = "directed", "ringed"
-"""Names of the path sets of grids and tori.
+"""Names of two path sets of grids and tori (:attr:`PathSet.name`).
 
-Paths with the name ``RING_SYMMETRIC`` fit into the layers of :class:`~routing.engines.torus_rings.Rings`."""
+``DIRECTED`` is the result of :meth:`PathSelector.dimension_ordered`, and ``RING_SYMMETRIC`` the result of
+:meth:`PathSelector.ring_symmetric`.  Paths with the name ``RING_SYMMETRIC`` fit into the layers of
+:class:`~routing.engines.torus_rings.Rings`."""
 
 FIRST_FOUND = "first"
 """Name of the path set that :meth:`PathSelector.first_found` returns."""

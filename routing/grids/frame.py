@@ -101,8 +101,9 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
 def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> Iterator[Frame]:
     """Yield frames (:class:`Frame`) at up to ``most`` switches of a component; the most promising frame comes first.
 
-    A frame is promising if its origin has many neighbours, and if each of these can be opposite to at most one other
-    neighbour.  A frame is left out if every grid with its dimensions has more than ``volume`` positions.
+    A frame is promising if its origin has many neighbours, and if each neighbour has at most one possible partner on
+    the opposite side of the origin (:attr:`Frame.doubtful`).  A frame is left out if even the smallest grid with the
+    dimensions of the frame has more than ``volume`` positions (:attr:`Frame.least_volume`).
     """
     by_degree = sorted(component, key=lambda switch: (-len(near[switch]), switch))
     clear, found = 0, list[Frame]()

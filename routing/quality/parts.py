@@ -148,7 +148,7 @@ def class_shares(
 
 
 def mean_share(shares: npt.NDArray[np.float64]) -> float:
-    """Return the mean of the shares of several patterns (float64[P]); NaN if there are no patterns."""
+    """Return the mean of the shares of several patterns (float64[N]); NaN if there are no patterns."""
     return math.fsum(shares.tolist()) / len(shares) if len(shares) else math.nan
 
 

@@ -14,7 +14,9 @@ from routing.simulate.bounds import is_float_in
 SINGLE = 64
 """Number of buckets that are one tick wide.  Each latency of fewer ticks than this number has a separate bucket."""
 PER_POWER = 32
-"""For longer latencies: number of buckets, all of one width, between a power of two and the next power of two."""
+"""For latencies of SINGLE ticks or more: number of buckets, all of one width, between a power of two and the next power
+of two.
+"""
 
 Ints = npt.NDArray[np.int64]
 

@@ -92,7 +92,7 @@ def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None
 
 
 def _changes(case: Table) -> bool:
-    """Return whether a simulation case uses the new paths of flows (``then``)."""
+    """Return whether a simulation case uses the key ``then`` of flows: the path of a flow after a change of tables."""
     return "change" in case or case.get("tables") in ("new", "both")
 
 

@@ -11,8 +11,8 @@ from routing.sweep.results import OUTCOMES
 from routing.sweep.tasks import Target, Task
 
 Case = tuple[str, Target, str, int]
-"""Attributes of a task except its mode (method to compute tables after a fault): digest of the fabric, engine, fault
-case and seed.
+"""Attributes that identify a task, except its mode (method to compute tables after a fault): digest of the fabric,
+engine with its options, text form of the fault case, and seed.
 """
 
 TOLERANCE = 0.05

@@ -51,7 +51,9 @@ SLOW, SLOW_WEIGHT = 0.6, 0.5
 of a slow flow in pairs of flows that share channels.
 """
 VISITS_PER_SECOND = 100_000_000
-"""Approximate number of channels that passes compare with each other per second of CPU time."""
+"""Approximate number of channels that passes visit per second of CPU time.  Each pass visits about half of all channels
+for each destination.
+"""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 """Least and largest number of passes.  The descent ends earlier if a pass changes nothing and no utilisation exceeds
 the common ceiling.

@@ -18,7 +18,10 @@ MOST_ACROSS = 0.1
 MOST_ABOVE = 0.25
 """Largest share of all senders of a tree that may be at switches other than leaves."""
 MOST_BELOW = 0.5
-"""Largest share of all senders of a tree that may be at switches below leaves."""
+"""Largest share of all senders of a tree that may be at switches below leaves (:func:`_below_leaves`).  Such switches
+are exceptions to the rule that no switch is below a leaf.  An example is a management switch that is cabled to two
+leaves.
+"""
 LEAST_SHORTEST = 0.9
 """An order of a tree's switches can be used only if paths up and then down in the order are shortest paths for at least
 this share of the flow between all pairs of senders.

@@ -1,8 +1,9 @@
 """Change fewer entries of re-routed tables, if the search for their balance has changed more entries than it should.
 
-The local search for balance is greedy, so later moves often make earlier moves needless.  The search here gives up a
-part of the balance, so that many entries return to their previous value.  Then entries move again, until the balance is
-as good as before.  The result is kept if fewer entries have changed.
+The local search for balance is greedy, so later moves often make earlier moves needless.  The search here makes rounds.
+A round first gives up a part of the balance, so that many entries return to their previous value.  Then entries move
+again, until the balance is as good as before.  The result of the round is kept if fewer entries have changed.  Rounds
+with the same limits are a series (:data:`SERIES`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from routing.reroute.strategies.steps import released
 
 MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
 """Two numbers of changed entries for each missing entry.  If a repair has changed more entries than the first number
-allows, the search for fewer changes begins.  The first series of rounds of this search ends as soon as no more entries
-are changed than the second number allows.
+allows, the search for fewer changes begins.  The first series of this search ends as soon as no more entries are
+changed than the second number allows.
 """
 ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
-"""Two limits for the number of rounds in a series: ROUNDS, and ENTRIES_FOR_ROUNDS divided by the number of table
+"""Two upper limits of the number of rounds in a series: ROUNDS, and ENTRIES_FOR_ROUNDS divided by the number of LFT
 entries.  More rounds would hardly find better tables.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))

@@ -1,5 +1,5 @@
-/* Fill the entries that are still missing, because no path leads up and then down in the levels.  In this file, "up" and
- * "down" refer to the switch order, not to the levels: a channel leads down if it ends later in the switch order.
+/* Fill the entries that are still missing, because no path leads up and then down in the levels.  In this file, "up"
+ * and "down" refer to the switch order, not to the levels: a channel leads down if it ends later in the switch order.
  *
  * A switch with a missing entry tries three steps in this order:
  *
