@@ -13,7 +13,7 @@ Cells = npt.NDArray[np.int64]
 
 
 def grid_coordinates(fabric: Fabric) -> Cells | None:
-    """Return the coordinates of each switch: int64[S, D] for D dimensions.
+    """Return the coordinates of each switch: int64[S, dimensions].
 
     The result is None if the fabric is not a grid, torus, hypercube or HyperX.  The dimension with the most switches
     comes first.  Every two dimensions of size 2 are combined into a ring of four switches.
