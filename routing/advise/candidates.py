@@ -43,7 +43,7 @@ class Candidate:
         Number of LFT entries that differ from the tables in force; None if no such tables were given.
     worst_loss
         Result of :func:`worst_loss`: the largest share of the all-to-all traffic that is lost if one link of a sample
-        is removed and the fabric is re-routed.  None if no link counts.
+        is removed and the fabric is re-routed.  None if no removed link leads to new tables with a proof.
     """
 
     engine: str

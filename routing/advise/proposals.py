@@ -15,7 +15,8 @@ from routing.topologies import TOPOLOGIES, from_words
 from routing.topologies.galois import GaloisField
 
 TARGETS = (1.0, 0.5, 0.25)
-"""Shares of the full bisection.
+"""Bisections that designs should reach, as shares of the full bisection: the bisection at which each half of the end
+ports can send at its full rate to the other half.
 
 For each share and each family, the smallest design that reaches the share is proposed.
 """
@@ -164,7 +165,11 @@ def _shapes(hosts: int, ports: int) -> Iterator[Shape]:
 
 
 def _word(topology: str, *arguments: str, cas: int | None = None, redundancy: int = 1) -> str:
-    """Return a generator with arguments and options in the form of the command line, such as ``torus:4x4,cas=2``."""
+    """Return a generator with arguments and options in the form of the command line, such as ``torus:4x4,cas=2``.
+
+    ``cas`` is the number of CAs of a switch; None: the option is left out.  ``redundancy`` is the number of parallel
+    cables in place of each link between switches.
+    """
     assert topology in TOPOLOGIES
     options = ([] if cas is None else [f"cas={cas}"]) + ([] if redundancy == 1 else [f"redundancy={redundancy}"])
     return f"{topology}:{','.join([*arguments, *options])}"
@@ -206,9 +211,10 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             own = math.ceil(hosts / leaves)
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
-            # `children[j]` is the number of children of a switch at level j.  `parents[j]` is the number of switches at
-            # level j to which each child is cabled.  The number of switches at level i is the product of `children[j]`
-            # for all levels j above i, and of `parents[j]` for all levels j up to i.
+            # Level 0 is the leaves.  `children[j]` is the number of CAs or switches below a switch of level j.
+            # `parents[j]` is the number of switches of level j to which each of these is cabled.  The number of
+            # switches at level i is the product of `children[j]` for all levels j above i, and of `parents[j]` for all
+            # levels j up to i.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))
@@ -218,8 +224,9 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
 def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...]]:
     """Yield grids with ``dimensions`` dimensions, each grid as its number of switches along each dimension.
 
-    Within a grid, these numbers differ by at most one, and each number is at least ``smallest``.  ``most`` is the
-    approximate limit for the switches of a grid: the last grids may have more switches.
+    Within a grid, these numbers differ by at most one, and each number is at least ``smallest``.  ``most`` limits only
+    the number of switches of grids with equal dimensions.  A grid in which some dimensions have one switch more may
+    exceed this limit.
     """
     for size in itertools.count(smallest):
         if size**dimensions > most:

@@ -59,11 +59,13 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
 
 
 def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates whose ``Candidate.worst_loss`` can decide which candidate :func:`recommend` chooses.
+    """Return the candidates among which :func:`recommend` may have to decide by their worst losses
+    (``Candidate.worst_loss``).
 
-    These candidates equal the best candidate in throughput, number of VLs, and whether the certificate covers replies.
-    If their certificates do not cover replies, a second group follows.  The second group is chosen in the same manner
-    among the candidates whose certificate covers replies.
+    These are the best candidate, and all candidates that equal it in the criteria before the worst loss: the
+    throughput, the number of VLs, and a certificate that covers replies or does not.  If these certificates do not
+    cover replies, the list also has a second group.  The second group is chosen in the same manner, but only among the
+    candidates whose certificate covers replies.
 
     Candidates with the same paths lose the same traffic, so the list has only the first of them.
     """

@@ -7,7 +7,10 @@ from routing.isolation import import_path
 
 
 def start() -> None:
-    """Remove the working directory from Python's import path, then run the command line."""
+    """Remove the working directory from Python's import path, then run the command line.
+
+    Otherwise a file in the working directory could be imported in place of an installed package.
+    """
     # igraph imports its drawing backends if they are installed, which takes longer than most commands.  No command
     # draws with igraph, so the backends are hidden.
     for drawing in ("matplotlib", "cairocffi", "cairo", "wcwidth"):

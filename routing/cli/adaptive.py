@@ -92,7 +92,11 @@ def adaptive(
 
 
 def summary(groups: PortGroups, proof: Proof, found: GroupProof, note: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the verdict on port groups as rows of a name and a text."""
+    """Yield the verdict on port groups as rows of a name and a text.
+
+    ``proof`` is the proof of the tables, and ``found`` the proof of the port groups.  ``note`` is the assumption about
+    unknown parts of the tables (:func:`.proof_report.vl_note`).
+    """
     trace = found.trace
     yield "fabric", proof_report.fabric_line(groups.fabric)
     yield "rule", f"{groups.rule.value}: {RULES[groups.rule.value]}"

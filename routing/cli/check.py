@@ -117,8 +117,9 @@ def summary(
 ) -> list[tuple[str, str]]:
     """Return the verdict on tables as rows of a name and a text.
 
-    ``carried``, ``chain`` and ``groups`` are the results of :func:`carried_certificate`, :func:`chain_of` and
-    :func:`multicast_verdict`.  An argument of None adds no row.
+    ``carried`` states whether the stored certificate is valid (:func:`carried_certificate`).  ``chain`` is the number
+    of VLs for several message types (:func:`chain_of`), and ``groups`` the verdict on multicast
+    (:func:`multicast_verdict`).  An argument of None adds no row.
     """
     rows = [("fabric", proof_report.fabric_line(fabric)), *proof_report.verdict_rows(verdict)]
     if chain is not None:
@@ -156,9 +157,9 @@ def status_of(
 ) -> int:
     """Return the exit status of ``ibnue check``.
 
-    A finding gives status 1, even if another question is undecided.  Without a finding, an undecided question gives
-    status 3.  ``carried``, ``chain`` and ``groups`` are the results of :func:`carried_certificate`, :func:`chain_of`
-    and :func:`multicast_verdict`.
+    A finding, such as a credit loop, gives status 1, even if another question is undecided.  Without a finding, an
+    undecided question gives status 3, for example if unknown SLs leave open whether there is a credit loop.  The
+    parameters after ``require`` are those of :func:`summary`.
     """
     wrong = not verdict.proof.complete or verdict.loops == "yes" or carried not in (None, STORED_CERTIFICATE)
     wrong |= verdict.loops == "none" and require == "reversible" and verdict.proof.strength != "reversible"
@@ -205,8 +206,8 @@ def multicast_text(groups: MulticastVerdict) -> str:
 
 
 def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
-    """Return the number of VLs that are needed for ``types`` message types, if each type uses the paths of the tables
-    on separate VLs.
+    """Return the number of VLs that are needed for a chain of ``types`` message types, such as request and reply: each
+    type uses the paths of the tables on separate VLs.
 
     Keys of the result are:
     - ``types``: number of message types.
@@ -215,9 +216,9 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``port_vls``: the smallest element of :data:`PORT_VLS` that is at least ``vls_needed``; None if every
       element is smaller, or if the tables have no certificate.
     - ``strict`` and ``wide``: the number of VLs from which a message can choose at each hop, if the switches route
-      adaptively with ``port_vls`` VLs.  If this number differs between message types, the smallest number is given.
-      None if ``port_vls`` is None.  With ``strict``, types share no VLs.  With ``wide``, types share all VLs except
-      their escape VLs.
+      adaptively and each port has ``port_vls`` VLs.  The number may differ between message types; the smallest number
+      is given.  ``strict``: no two types share a VL.  ``wide``: the types share all VLs except their escape VLs.  Both
+      are None if ``port_vls`` is None.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 

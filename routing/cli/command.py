@@ -73,8 +73,10 @@ The function of a command is in the module of the same name in this package, wit
 """
 
 
-RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
-"""Pairs of two texts: click's text for an argument that is not a number, and the plainer text that replaces it."""
+PLAINER = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
+"""Replacements in click's error messages about arguments and options that must be numbers.  Each pair has a text of
+click, and the plainer text that replaces it.
+"""
 
 
 def one_line(text: str) -> str:
@@ -107,9 +109,11 @@ class Complaint:
 
 
 def usage_complaint(error: Any) -> Complaint:
-    """Return the report of a wrong use of a command.  The report names the command whose ``--help`` explains more."""
+    """Return the complaint about a wrong use of a command.  The complaint names the command whose ``--help`` explains
+    more.
+    """
     message = error.format_message()
-    for words, plain in RANGES:
+    for words, plain in PLAINER:
         message = message.replace(words, plain)
     if error.ctx is not None and "fabric" in error.ctx.params:
         from routing.cli.fabric_argument import separate_words
@@ -120,27 +124,27 @@ def usage_complaint(error: Any) -> Complaint:
 
 
 def input_complaint(error: Any) -> Complaint:
-    """Return the report of an InputError."""
+    """Return the complaint about an InputError."""
     return Complaint(error.problem, error.path, error.line, error.remedy)
 
 
 def environment_complaint(error: Any) -> Complaint:
-    """Return the report of an EnvironmentProblem: only the first line of its message, because further lines are the end
-    of a log.
+    """Return the complaint about an EnvironmentProblem.  It has only the first line of the problem's message: further
+    lines, if any, are the end of a program's log.
     """
     return Complaint(error.problem.partition("\n")[0], error.path, remedy=error.remedy)
 
 
 def vls_complaint(error: Any) -> Complaint:
-    """Return the report of NotEnoughVLs."""
+    """Return the complaint about NotEnoughVLs."""
     return Complaint(str(error), remedy="allow more, or use nue or updn, which need only one")
 
 
 def system_complaint(error: Any) -> Complaint:
-    """Return the report of an OSError: the file, if it is known, and the reason.
+    """Return the complaint about an OSError: the file, if it is known, and the reason.
 
-    Every function that writes a file reports its own errors.  So if no space is left and the OSError names no file,
-    writing to standard output has failed.
+    Every function that writes a file reports its own errors.  So an OSError about missing space that names no file can
+    come only from writing to standard output.
     """
     file = None if error.filename is None else os.fsdecode(error.filename)
     if file is None and error.errno == errno.ENOSPC:
@@ -164,7 +168,7 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((OSError,), WRONG_USE, system_complaint),
     ((MemoryError,), WRONG_USE, lambda error: Complaint("out of memory")),
 )
-"""Rows that state how exceptions are reported: exception classes, exit status, and function that returns the report.
+"""Rows that state how exceptions are reported: exception classes, exit status, and function that returns the complaint.
 
 The first row with a matching class applies.
 """

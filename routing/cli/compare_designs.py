@@ -48,7 +48,8 @@ def compare_designs(
     *, designs: tuple[str, ...], engine_name: str, hosts: int | None, ports: int | None, switch_price: float,
     cable_price: float, ca_cable_price: float, links: int, seed: int, threads: int, as_json: bool,
 ) -> int:  # fmt: skip
-    """Compare designs by cost, all-to-all rate, bisection, hops, and the worst loss of a link.
+    """Compare designs by cost, all-to-all rate, bisection and hops, and by how much the loss of one link lowers the
+    all-to-all rate at worst.
 
     \b
     ibnue compare-designs dragonfly:4,2,2 torus:6x6,cas=2

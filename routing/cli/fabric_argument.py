@@ -305,8 +305,9 @@ def read(text: str, words: Sequence[str] = (), *, lmc: int = 0, guid2lid: Path |
     """Return the fabric that the argument FABRIC names.  ``-`` means standard input.
 
     If a file has this name, the file is read.  Otherwise the argument is ``generator:argument,argument,option=value``.
-    ``words`` and ``options`` are further arguments and options of a generator.  Devices get the LIDs, names and classes
-    that the options of the running command set.
+    ``words`` and ``options`` are further arguments and options of a generator.  ``lmc`` is the LMC of the end ports; 0:
+    the LMC that an option of the running command sets.  Devices get the LIDs, names and classes that the options of the
+    running command set.
 
     Raises
     ------

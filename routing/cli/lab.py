@@ -209,7 +209,7 @@ def live(
 
 
 def with_ports(opened: Lab, state: LabState) -> LabState:
-    """Add the plugin's report on the packet lifetimes of ports to a state of the lab.
+    """Add the plugin's report on HOQLife and VLStallCount of the ports to a state of the lab.
 
     The plugin logs this report once for each sweep, after the line SUBNET UP, so this function waits for the report.
     """

@@ -83,9 +83,10 @@ def fresh_route(engine: str) -> FreshRoute:
 def class_tables(fabric: Fabric, folder: Path) -> str:
     """Return the sections ``[classes.NAME]`` of the plugin's configuration for the end ports of a fabric.
 
-    The plugin derives a class for each end port.  If an end port of the fabric has another class, its GUID is written
-    into a file in ``folder``.  Each class has one such file, if needed.  The sections name these files, and state the
-    weights that differ from the defaults.  The result is "" if no section is needed.
+    The plugin derives a class for each end port.  If the fabric gives an end port a class other than the derived one,
+    the GUID of the end port is written into a file in ``folder``.  Each class has one such file, if needed.  The
+    sections name these files, and state the weights that differ from the defaults.  The result is "" if no section is
+    needed.
     """
     devices, rules, tables = fabric.endport_terminal, fabric.port_classes, []
     default = replace(fabric, port_classes=rules.with_rules_of(PortClasses()))

@@ -1,4 +1,4 @@
-"""``ibnue pause``: find the links that given flows pause, and whether the flow rates sink to zero."""
+"""``ibnue pause``: find the links on which flow control pauses given flows, and whether the flow rates sink to zero."""
 
 from __future__ import annotations
 

@@ -30,11 +30,14 @@ _ALSO: Mapping[tuple[str | None, str | None], str] = {
 
 
 REPLIES_AT_OFFSET = ("replies", "safe on the request's SL only if sent to the LID offset of the request")
-"""Row of a report on tables whose replies are safe only if they go to the same LID offset as their requests."""
+"""Row (name and text) of a report on tables for which replies on the SL of the request may close a credit loop.  They
+close none if each reply goes to the same LID offset as its request.  (LID offset: the LID minus the port's first LID.)
+"""
 
 
 def part_facts(fabric: Fabric) -> Iterator[tuple[str, str]]:
-    """Yield a row that explains which flows the rates include, if the fabric has several parts that are not connected.
+    """Yield a row if the fabric has several parts that are not connected.  The row states how rates such as the
+    all-to-all rate treat flows between parts.
 
     Yield nothing if the fabric is connected.
     """
@@ -63,7 +66,8 @@ def facts(proof: Proof) -> Iterator[tuple[str, str]]:
 
 
 def vl_note(*tables: Routing) -> str | None:
-    """Return a text that names the unknown parts of tables (SLs or SL2VL tables), and the assumption about these parts.
+    """Return a text that names the unknown parts of the given tables (SLs or SL2VL tables), and the assumption about
+    these parts.
 
     The result is None if everything is known.
     """
@@ -78,8 +82,8 @@ def vl_note(*tables: Routing) -> str | None:
 
 
 def assumed(note: str | None) -> list[str]:
-    """Return the note of :func:`vl_note` as the value of the key ``assumed`` for ``--json``: a list with at most one
-    text.
+    """Return the value of the key ``assumed`` for ``--json``: a list with at most one text.  ``note`` is this text, or
+    None (the result of :func:`vl_note`).
     """
     return [] if note is None else [note]
 

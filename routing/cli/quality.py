@@ -146,8 +146,8 @@ def stretch_facts(figures: Quality) -> Iterator[tuple[str, str]]:
 
 
 def parts_facts(figures: Quality) -> Iterator[tuple[str, str]]:
-    """Yield rows on the thin leaf (the leaf switch that limits the all-to-all rate), and on the classes of end ports if
-    there are several.
+    """Yield rows on figures for parts of the traffic (:mod:`routing.quality.parts`): for the thin leaf (the leaf whose
+    links limit the all-to-all rate), and for each class of end ports if there are several classes.
     """
     if (leaf := figures.thin_leaf) is not None:
         without = proof_report.percentage(leaf.all_to_all_without)

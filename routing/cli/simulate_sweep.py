@@ -277,7 +277,8 @@ def measure_all(
 def row_of(curve: Curve, load: float, runs: Sequence[Measurement]) -> dict[str, Any]:
     """Combine the runs of one curve at one load into a row: means, confidence intervals, and a verdict.
 
-    The verdict is "deadlock", "saturated" or "settled".  Only a settled row has latencies.
+    The verdict is "deadlock" if a run ended in a deadlock.  Otherwise it is "settled" if in all runs the latency became
+    stationary and the network accepted the offered load, else "saturated".  Only a settled row has latencies.
     """
     from routing.simulate.load_curve import mean_and_error
 
@@ -325,7 +326,7 @@ def summary(fabric: Fabric, seeds: int, settings: Settings) -> list[tuple[str, s
 def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> None:
     """Print a table with a row for each curve and offered load.
 
-    A row has the accepted load, the latency, and the verdict: deadlock, saturated or settled.
+    A row has the accepted load, the latency, and the verdict (:func:`row_of`).
     """
     print_rows(summary(fabric, seeds, settings))
     print_table(

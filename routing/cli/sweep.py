@@ -163,7 +163,7 @@ def sweep(
 
     If a run was stopped or killed, the same command with the same ledger continues it.  Exit status 1 if any tables
     were not certified, or if a result is worse than in the earlier ledger.  Worse means: no longer certified, more VLs
-    needed, a lower all-to-all rate, or other tables by the same version.
+    needed, a lower all-to-all rate, or different tables although the version of ibnue is the same.
     """
     from routing.sweep.executors import Mpi, mpi_ranks, workers
     from routing.sweep.ledger import Ledger

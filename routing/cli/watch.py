@@ -151,8 +151,9 @@ def rounds_of(
     """Yield for each round by how much the counters of the watched channels have grown.
 
     A round is the time between two readings, ``interval`` seconds.  If ``rounds`` is None, the rounds do not end.  If
-    ``rounds`` is 0, the counters are read and yielded once, as the growth since their last reset.  With ``reset``, the
-    counters of ports that have a saturated counter are reset first.  If no channel is watched, nothing is yielded.
+    ``rounds`` is 0, only the values of the counters are yielded: how much the counters have grown since they were last
+    reset.  With ``reset``, the counters of ports that have a saturated counter are reset first.  If no channel is
+    watched, nothing is yielded.
     """
     from routing.counters import check_lids, empty_counters, read_channels
 
@@ -223,8 +224,9 @@ def channel_name(fabric: Fabric, channel: int) -> str:
 def as_object(fabric: Fabric, suspects: SuspectTurns, unclassified: Sequence[int]) -> dict[str, Any]:
     """Return the suspected channels of one round, and their credit loops, as an object for ``--json``.
 
-    The caller passes the last round in which a suspected channel was on a credit loop.  If there was no such round, the
-    caller passes the last round.
+    ``suspects`` and ``unclassified`` are the results of one round.  ``unclassified`` lists channels that cannot be
+    judged, because a counter is saturated.  The caller passes the last round in which a suspected channel was on a
+    credit loop.  If there was no such round, the caller passes the last round.
     """
     loops = [
         {"suspected": list(suspect.suspected), "credit_loop": [turn.as_object() for turn in suspect.loop.turns]}
