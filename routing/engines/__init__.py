@@ -10,8 +10,8 @@ DEFAULT = "auto"
 """Name of the engine that is used if no engine is named."""
 
 IN_OPENSM = "updn"
-"""Name of the engine that is used inside OpenSM if no engine is named.  This engine routes any fabric on one VL, and
-computes only one set of tables.
+"""Name of the engine that is used inside OpenSM if no engine is named.  This engine routes any fabric on one VL.
+Unlike ``auto``, it does not run several engines, which would take more time.
 """
 
 OWN = (

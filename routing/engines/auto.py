@@ -26,17 +26,18 @@ from routing.quality import BISECTIONS, all_to_all_share, bisection_share, chann
 from routing.tables import Routing
 
 ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
-"""Limits in seconds.  Each engine has one of these limits (:data:`CANDIDATES`).
+"""Limits, in seconds, for the duration of one pass: the time in which the trees of all end ports are computed once.
 
-Before any engine runs, the duration of one refinement pass on the fabric is estimated.  An engine is tried only if this
-estimate is at most the engine's limit.
+Before any engine runs, the duration of a pass on the fabric is estimated.  An engine is tried only if this estimate is
+at most the engine's limit (:data:`CANDIDATES`).  The limit ``ALWAYS`` excludes no fabric, and the limit ``TINY``
+excludes all but very small fabrics.
 """
 CANDIDATES = {
     "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dor": MOST,
     "dragonfly": MOST, "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": TINY,
     "smart": TINY, "segment": TINY, "dnup": TINY, "lturn": TINY,
 }  # fmt: skip
-"""Engines that may be tried, each with its limit of the duration of a refinement pass, in seconds.
+"""Engines that may be tried, each with its limit for the duration of a pass, in seconds.
 
 If a pass takes longer than an engine's limit, the engine is not tried: it would take too long, or other engines have
 better tables.  Of equally good engines, the first engine in this list is taken.
@@ -48,8 +49,8 @@ engines depends more on the number of switches than on the number of end ports.
 ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
 """Engines that forbid some turns (CDG edges) and route over the allowed turns.  They are not tried on trees.
 
-With several VLs, the tables of these engines carry more traffic than the tables of other engines only on some fabrics
-of up to 24 switches.
+With several VLs, the tables of these engines carried more traffic than the tables of other engines only on some fabrics
+of up to 24 switches.  So these engines have the lowest limit (:data:`CANDIDATES`).
 """
 FEW_VLS = 2
 ON_FEW_VLS = {"mud": MODERATE, "smart": MODERATE}
@@ -68,7 +69,8 @@ COUNTED_ON_TREES = 1.0
 :func:`.tree_quality.is_doubtful` marks are an exception.
 
 If the share is above 1, the links of the CAs limit the rate, and not the links between switches.  How far the share is
-above 1 depends on chance: on which links down to the leaves happen to serve a single CA.
+above 1 depends on chance: some links down to the leaves happen to carry the traffic to a single CA, and other links to
+several CAs.
 """
 EQUAL = 0.005
 """Fraction within which the throughput of two engines counts as equal."""
@@ -89,8 +91,8 @@ class Tried:
     bisection: float
 
     def throughput(self, tried: Sequence[Tried]) -> float:
-        """Return the product of all-to-all share and bisection bandwidth, each divided by the largest value among all
-        tables in ``tried``, which include these tables.
+        """Return the product of all-to-all share and bisection bandwidth, each divided by the largest value in
+        ``tried``.  ``tried`` includes this object.
         """
         pairs = ((self.all_to_all, [o.all_to_all for o in tried]), (self.bisection, [o.bisection for o in tried]))
         return math.prod(own / max(every) if max(every) else 1.0 for own, every in pairs)

@@ -56,8 +56,8 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def _are_weights(values: object) -> bool:
-    """Return whether ``values`` fits the option ``link_weights``: a list of triples, each with a positive factor as its
-    third element.
+    """Return whether ``values`` fits the option ``link_weights``: a list of triples of switch GUID, out-port and
+    positive factor.  Only the factors are checked.
     """
     try:
         return all(factor > 0 for _, _, factor in values)  # type: ignore[attr-defined]
@@ -200,7 +200,7 @@ class Offers:
     Attributes
     ----------
     options
-        Names of the options that the engine supports although some other engines do not (:attr:`Option.refusal`).
+        Names of the options that this engine supports, but not every engine (:attr:`Option.refusal`).
     refusals
         Problem and remedy for the error about an unsupported option, by the name of the option.  They replace the text
         of :attr:`Option.refusal` where that text does not suit the engine.
@@ -209,12 +209,12 @@ class Offers:
     needs_vls
         Whether the engine's tables usually need more than one VL.
     opensm_options
-        Options of opensm.conf that the engine reads although some other engines do not.
+        Options of opensm.conf that this engine reads, but not every engine.
     recomputes
         Whether the engine computes tables, so that they are worth keeping and repairing.  An engine that reads tables
         from a file does not compute them.
     chooses
-        Whether the engine always returns tables of other engines of the registry.
+        Whether the engine always returns the tables of another engine, which it has chosen among several engines.
     """
 
     options: Collection[str] = ()

@@ -15,7 +15,9 @@ FIRST_PASSES = 6.0
 """
 
 SECONDS_OF_EFFORT = 4.0
-"""Largest measured CPU time that effort 1 adds, in seconds on one core."""
+"""CPU seconds that effort 1 takes on one core after the first paths: the largest measured value.  A budget gives the
+effort (budget - time of the first paths) / this value.
+"""
 
 
 def effort_within(fabric: Fabric, seconds: float) -> float:

@@ -85,9 +85,10 @@ class ClassedPaths:
     def _vl_tables(self, groups: PairGroups, vl: npt.NDArray[np.int64], *, copies: int, first: int) -> VlTables:
         """Return the SLs and the SL2VL tables.
 
-        Regular paths use ``copies`` sets of SLs, from SL ``first`` on.  Each set has one SL for each pattern, and its
-        own VLs.  The LIDs are spread over the sets.  Irregular paths use the SLs after all sets, and stay on the VL of
-        their SL.  ``groups`` holds the G pairs of switches with irregular paths.  ``vl`` (int64[G]) is the VL of each
+        Regular paths use ``copies`` sets of SLs, one after the other from SL ``first`` on.  A set has one SL for each
+        pattern.  The SLs of a set share the set's VLs, one VL for each hop class.  Each LID uses one of the sets.
+        Irregular paths use the SLs after all sets.  Each of these SLs has one VL, so packets on irregular paths keep
+        their VL.  ``groups`` holds the G pairs of switches with irregular paths.  ``vl`` (int64[G]) is the VL of each
         pair, counted from 0 among the VLs of irregular paths.
         """
         fabric, destinations, patterns = self.fabric, self.destinations, len(self.hop_class)

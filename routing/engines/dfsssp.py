@@ -25,8 +25,9 @@ lead up and then down are then used instead, of which some are longer.
 """
 
 FALLBACK_PATHS = {"mirrored": "mirrored shortest paths", FIRST_FOUND: "shortest paths without balance, as in LASH"}
-"""Texts for the provenance if simple paths (:meth:`.LayerSearch._simple_paths`) are used instead of balanced paths, by
-the name of the path set.
+"""Texts for the provenance if simple paths are used instead of balanced paths, by the name of the rule that selected
+the simple paths.  Simple paths need few layers and little work; their balance does not count
+(:meth:`.LayerSearch._simple_paths`).
 """
 
 
@@ -70,8 +71,8 @@ def tree_tables(engine: Engine, search: LayerSearch, start: float, **found: str)
 
     Notes
     -----
-    All VLs share one order of the switches, so that any SL is safe.  With ``mutual``, two switches have one SL in both
-    directions; else the SL depends on the LID alone.
+    All VLs share one order of the switches, so that any SL is safe.  If ``search.mutual`` is true, the paths between
+    two switches have one SL in both directions.  Otherwise the SL depends on the LID alone.
     """
     assert search.tree is not None
     fabric, options, destinations = search.fabric, search.options, search.destinations

@@ -31,8 +31,8 @@ WANTED = {1: 1, 2: 2, 4: 3, 8: 4}
 computes one tree for each LID of a port, but at most eight trees.
 """
 
-DETOUR = 2
-"""Number of hops by which a path may exceed the longest of all shortest paths."""
+EXTRA_HOPS = 2
+"""Number of hops by which a path may be longer than the longest of all shortest paths."""
 
 VISITS_PER_SECOND = 100_000_000
 """Number of channels of paths that the local search may visit at effort 1, which takes about a second on one core."""
@@ -46,14 +46,16 @@ class Disjoint:
 
     Notes
     -----
-    All end ports of a switch have the same trees, one for each LID offset.  The end ports use parallel links in turn.
-    The tree of offset 0 has balanced shortest paths.
+    All end ports of a switch have the same trees, one for each LID offset.  Where a path uses a bundle of parallel
+    links, paths to different end ports of the switch use different links of the bundle in turn.  The tree of offset 0
+    has balanced shortest paths.
 
-    Every other tree keeps some branches of the tree of offset 0.  Each switch outside of these branches is then
-    attached to the tree, if possible by a path that shares no link with the switch's paths in earlier trees.  Then a
-    local search changes next hops, so that more pairs of switches get the wanted number (:data:`WANTED`) of
-    link-disjoint paths.  If possible, a path is at most :data:`DETOUR` hops longer than the longest of all shortest
-    paths.
+    A branch of a tree is all switches whose paths reach the destination by the same link.  Every other tree keeps a few
+    branches of the tree of offset 0, and mostly other branches than the trees before it.  Each switch outside of these
+    branches is then attached to the tree, if possible by a path that shares no link with the switch's paths in earlier
+    trees.  Then a local search changes next hops, so that more pairs of switches get the wanted number (:data:`WANTED`)
+    of link-disjoint paths.  If possible, a path is at most :data:`EXTRA_HOPS` hops longer than the longest of all
+    shortest paths.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
     If a path is allowed, its reverse is allowed too.  For each pair of switches and each offset, the paths in both
@@ -160,7 +162,7 @@ class _TreeSearch:
         trees.
         """
         fabric, distance, options, wanted = self.fabric, self.distance, self.options, WANTED[self.trees]
-        most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
+        most_hops = EXTRA_HOPS + int(distance[distance != UNREACHED].max(initial=0))
         required = grid_orders(fabric) if initial is not None else []
         orders = choose_orders(
             fabric, distance, required if len(required) <= count else [], count=count, wanted=wanted,
@@ -178,11 +180,11 @@ class _TreeSearch:
 
 
 def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
-    """Yield pairs of numbers to try: the number of VLs, and the number of switch orders.
+    """Yield combinations of two numbers to try: the number of VLs, and the number of switch orders.
 
-    ``have`` is the number of VLs that the engine may use.  If ``minimal``, pairs with fewer VLs come first.  Otherwise
-    every pair has all VLs, and the largest number of orders comes first.  If a pair has fewer orders than VLs, the VLs
-    without an order serve paths that no order allows.
+    ``have`` is the number of VLs that the engine may use.  If ``minimal``, combinations with fewer VLs come first.
+    Otherwise every combination has all VLs, and the largest number of orders comes first.  If a combination has fewer
+    orders than VLs, the VLs without an order serve paths that no order allows.
     """
     if minimal:
         yield from ((vls, min(vls, MOST_ORDERS)) for vls in range(1, have + 1))
@@ -210,8 +212,9 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 def _visits_per_sweep(fabric: Fabric) -> int:
     """Return about how many channels one pass over the first trees (of LID offset 0) of all switches visits.
 
-    For each change of a next hop, the search follows two paths: one with the old next hop, and one with the new next
-    hop.  So the work to follow paths counts twice.
+    The estimate of :func:`visits_per_tree` is at least three visits for each channel, to compare the channels.  All
+    visits above this number are visits to follow paths.  Here they count twice: for each change of a next hop, the
+    search follows a path with the old next hop, and a path with the new next hop.
     """
     return max(1, fabric.switches * (2 * visits_per_tree(fabric) - 3 * len(fabric.channels)))
 

@@ -9,9 +9,8 @@ from routing.engines.destinations import Destinations
 from routing.fabric import Fabric
 
 MOST_SLOTS = 1024
-"""Maximum length of the list by which parallel links of different rates are assigned to end ports in turn.  A link
-occurs in this list in proportion to its rate.  If the list would be longer, each link is replaced only by links of its
-own rate.
+"""Maximum length of a list by which the end ports of a switch use parallel links of different rates in turn.  Each link
+is in this list in proportion to its rate.  If the list would be longer, only links of equal rate are used in turn.
 """
 
 

@@ -21,8 +21,9 @@ CANDIDATES = 20
 """Number of orders that are generated.  The reversed orders are candidates too."""
 
 BALANCE_STEPS, SMOOTHING_STEPS = 40, 2
-"""Number of attempts to move each switch within an order, so that the order is better balanced.  The first number is
-for random orders.  The second number is for every second order by distance; the other orders by distance do not change.
+"""Number of attempts to move each switch within a candidate order, so that the order is better balanced.  The first
+number is for random orders.  The second number is for orders by distance (:data:`LANDMARKS`), but only for every second
+one; the others do not change.
 """
 
 LANDMARKS = 6
@@ -33,10 +34,10 @@ distances from the landmarks.  Each landmark has a random weight.
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
 """Points by which the next switch order is chosen.  For each pair of switches, a candidate order gets:
 
-- ``FIRST_SHORT`` points if it allows a shortest path between both, and no order chosen before does.
-- ``FIRST_RICH`` points if it allows a shortest path and a rich choice of paths (:func:`_served`), and no order chosen
-  before does.
-- ``SECOND_RICH`` points if it allows both, and exactly one order chosen before does.
+- ``FIRST_SHORT`` points if it allows a shortest path between the two switches, and no order chosen before does.
+- ``FIRST_RICH`` points if it serves the pair well, and no order chosen before does.  An order serves a pair well if it
+  allows a shortest path and a rich choice of paths (:func:`_served`).
+- ``SECOND_RICH`` points if it serves the pair well, and exactly one order chosen before does.
 """
 
 
@@ -49,8 +50,8 @@ class VlOrders:
     position
         int32[orders, S], position of each switch in each order.
     degree
-        uint8[orders, S, S], by switch order, destination and source: the number of the source's channels (at most 255)
-        that are the first channel of some path to the destination that the order allows.
+        uint8[orders, S, S], by switch order, destination and source: with how many of its channels (at most 255) the
+        source can begin a path to the destination that the order allows.
     """
 
     position: npt.NDArray[np.int32]

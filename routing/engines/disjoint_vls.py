@@ -17,8 +17,8 @@ from routing.engines.destinations import ports_by_index
 from routing.engines.disjoint_orders import VlOrders
 
 MOST_LEFT = 0.05
-"""Largest share of the groups of paths (:class:`_Groups`) for which no switch order may allow the paths.  If the share
-is larger, the attempt ends without a search for VLs.
+"""Limit for the share of groups of paths (:class:`_Groups`) whose paths no switch order allows.  If the share is
+larger, the attempt ends without a search for VLs.
 """
 
 ROUNDS = 8
@@ -74,7 +74,8 @@ class _Groups:
     exists
         bool[G, W], whether each of the W paths of a group exists.
     source, lid
-        int32[G, W], first switch of each path, and a number for its destination and tree: destination * K + tree.
+        int32[G, W], first switch of each path, and its column in the table that the kernel gets: destination * K +
+        tree, for K trees of each destination.  The kernel takes these columns for LIDs.
     counted
         bool[G], whether one of the switches has end ports.
     """
@@ -128,10 +129,10 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     """Assign a VL to every path: the VL of a switch order that allows the path.  A path that no order allows gets any
     VL whose CDG stays acyclic.
 
-    ``orders`` has the switch order of each VL.  If some paths between two switches fit on no VL, all trees get the
-    first tree's paths between these two switches, and the search is repeated.  This replacement loses link-disjoint
-    paths.  So paths are not replaced if the request gives the first trees (``request.initial``): the caller then
-    searches again without given trees, which loses fewer link-disjoint paths.
+    ``orders`` has the switch order of each VL.  If some paths between two switches fit on no VL, they are replaced: all
+    trees get the first tree's paths between these two switches, which are not link-disjoint.  Then the search for VLs
+    is repeated.  If the request gives the first trees (``request.initial``), nothing is replaced, and the result is
+    None.  In this case, the caller repeats the whole search without given trees, which loses fewer link-disjoint paths.
 
     Returns
     -------

@@ -99,12 +99,12 @@ class DimensionOrder:
         routes = GridRoutes.of(fabric, options)
         warn_of_miscabled(routes)
         found = time.perf_counter()
-        levels = self._service_levels(routes, vls, orders=(False, True), visits=VISITS)
+        levels = self._service_levels(routes, vls, sequences=(False, True), visits=VISITS)
         # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
         # balanced routes hardly fit either.  So in this case, each search has a lower work limit.
-        orders, visits = ((False,), VISITS) if levels.needed else ((False, True), VISITS // BALANCED)
+        sequences, visits = ((False,), VISITS) if levels.needed else ((False, True), VISITS // BALANCED)
         for balanced in routes.balanced() if vls > 1 and not levels.unplaceable else ():
-            moved = self._service_levels(balanced, vls, orders=orders, visits=visits)
+            moved = self._service_levels(balanced, vls, sequences=sequences, visits=visits)
             if moved.needed:
                 routes, levels = balanced, moved
                 break
@@ -120,10 +120,10 @@ class DimensionOrder:
         )
 
     @staticmethod
-    def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int) -> SlSearchResult:
+    def _service_levels(routes: GridRoutes, vls: int, *, sequences: tuple[bool, ...], visits: int) -> SlSearchResult:
         """Search for SLs of paths that close no cycle.
 
-        Each element of ``orders`` states whether paths with a detour get their VLs before all other paths.  The
+        Each element of ``sequences`` states whether paths with a detour get their VLs before all other paths.  The
         elements are tried one after the other.  ``visits`` limits the work of each search (see :func:`place`).
         """
         paths, lids = routes.paths, len(routes.fabric.lids)
@@ -144,7 +144,7 @@ class DimensionOrder:
             return found[key]
 
         placed = placement(paths.crossing) if regular else None
-        for detours_first in orders:
+        for detours_first in sequences:
             if placed is None or placed.failed:
                 placed = placement(zero, detours_first=detours_first)
         if placed is None or placed.failed:

@@ -31,7 +31,8 @@ class Dragonfly:
     Parameters
     ----------
     detours
-        Whether further LIDs have paths over an intermediate group, where the number of VLs allows it.
+        Whether all LIDs of a port except its base LID have paths over an intermediate group, if the number of VLs
+        allows such paths.
 
     Notes
     -----
@@ -120,7 +121,8 @@ def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: n
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """
     # If no link is missing, all paths of one or two hops are regular.  A path of three hops is regular if its first
-    # link is within a group, so channels within groups have the lower rank here.
+    # link is within a group.  So channels within groups get rank 0, and channels between groups rank 1: three hops
+    # before the destination, a switch then prefers channels within its group.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]
     if selector.options.objective is Objective.ALLTOALL:
         one = over_one_link(selector, group)

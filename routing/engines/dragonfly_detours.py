@@ -21,10 +21,11 @@ from routing.tables import Routing
 
 NONE = 255
 MIDDLES = 2
-"""Maximum number of middles (intermediate groups) over which all other groups together send to one LID.
+"""Maximum number of different middles (intermediate groups) that all sending groups use towards one LID.
 
-Two middles are enough.  Each pair of a sending group and the LID's group has a pattern, which is a set of groups that
-may be middles between them.  For every sending group, at least one of two suitable middles is in this set.
+Two middles are enough.  Each pair of a sending group and the LID's group has a pattern: a set of groups that may be
+middles between the two groups.  Two middles can be chosen such that the pattern of each sending group has at least one
+of them.
 """
 
 
@@ -113,11 +114,13 @@ class _Links:
     Attributes
     ----------
     bundle, count
-        uint8[S, G, N] and int64[S, G]: for each switch and each other group, the bundles by which the switch can send
-        to the group, and the number of these bundles.  A switch with bundles to the group uses only those bundles.  Any
-        other switch sends by its bundles to those switches of its own group that have a bundle to the other group.
+        uint8[S, groups, N] and int64[S, groups]: for each switch and each other group, up to N bundles by which the
+        switch can send to the group, and the number of these bundles.  A switch with bundles to the group uses only
+        those bundles.  Any other switch sends by its bundles to those switches of its own group that have a bundle to
+        the other group.
     complete
-        bool[G, G], whether every switch of a group (first index) can send to another group (second index) by a bundle.
+        bool[groups, groups], whether every switch of a group (first index) can send to another group (second index) by
+        a bundle.
     """
 
     bundle: npt.NDArray[np.uint8]

@@ -9,13 +9,17 @@ from routing.errors import RoutingError
 from routing.fabric import Fabric
 
 LEAST_INSIDE = 0.75
-"""Least share of linked pairs among all pairs of switches of one group."""
+"""Least share of linked pairs among all pairs of switches of one group.  A division into groups with a lower share is
+rejected.
+"""
 
 LEAST_BETWEEN = 0.75
-"""Least share of linked pairs among all pairs of groups."""
+"""Least share of linked pairs among all pairs of groups.  A division into groups with a lower share is rejected."""
 
 THRESHOLDS = 40
-"""Number of similarity thresholds that are tried, evenly spaced between 0 and 1."""
+"""Number of equal steps from 0 to 1.  The values between the steps are the tried thresholds for the similarity of two
+linked switches (:func:`groups_of`).
+"""
 
 
 class NotADragonfly(RoutingError):

@@ -35,8 +35,9 @@ CLASSES = 3
 """Number of VLs that paths over middles need."""
 
 MOST_HOPS = 2 * CLASSES
-"""Largest number of hops of a regular path.  Each hop has a higher rank than the hop before
-(:meth:`Middles.are_regular`), and each VL has two ranks.
+"""Largest number of hops of a regular path.  Hops on each VL have one of two ranks: one for links within groups, and
+one for links between groups.  Each hop of a regular path has a higher rank than the hop before
+(:meth:`Middles.are_regular`).
 """
 
 Ints = npt.NDArray[np.int64]

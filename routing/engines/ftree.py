@@ -145,12 +145,15 @@ def better_by_descent(
        speed, and the highest utilisation is not notably above the highest ceiling, the closed form is kept.  No tables
        could carry notably more all-to-all traffic.
     5. If the descent finds no tables, the closed form is kept.
-    6. If the highest utilisation of the tables by descent is notably lower, the tables by descent are returned.
-    7. Suppose that all paths of the tables by descent are shortest paths, but some paths of the closed form are longer.
-       If the highest utilisation of the tables by descent is not notably higher, they are returned.
-    8. For each channel, the part of the utilisation above the ceiling is divided by the ceiling.  The tables with the
-       smaller sum over all channels are taken.  (The highest utilisation alone does not suffice here, because a leaf
-       with few links may exceed its ceiling in any tables.)
+    6. If the highest utilisation of the tables by descent is notably lower than that of the closed form, the tables by
+       descent are returned.
+    7. Suppose that all paths of the tables by descent are shortest paths, but some paths of the closed form are
+       longer.  If the highest utilisation of the tables by descent is not notably higher than that of the closed form,
+       the tables by descent are returned.
+    8. For each channel, the part of the utilisation above the ceiling is divided by the ceiling.  The sum over all
+       channels is computed for the tables by descent and for the closed form, and the tables with the smaller sum are
+       taken.  (The highest utilisation alone does not suffice here, because a leaf with few links may exceed its
+       ceiling in any tables.)
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """
@@ -163,9 +166,10 @@ def better_by_descent(
     ceiling = tree_quality.channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
-    # Whatever the tables are, some links out of a group of switches have to carry so much traffic that the highest
-    # utilisation is hardly below the highest ceiling.  The exception is a ceiling for an all-to-all share above 1: then
-    # the links of the end ports limit the rate.
+    # The highest ceiling follows from the traffic that the links out of some group of switches must carry in any
+    # tables.  So no tables have a highest utilisation much below this ceiling, and tables near it cannot be improved
+    # much.  One kind of ceiling has another reason: it is the utilisation at which the all-to-all share is slightly
+    # above 1.  Then the links of the end ports limit the rate.
     least_peak = ceiling.max(initial=0.0) if tree_quality.has_equal_leaves(fabric) else 0.0
     is_near = given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak
     is_shortest = tree_quality.all_shortest(fabric, destinations, load)

@@ -27,8 +27,8 @@ Floats = npt.NDArray[np.float64]
 def missing_links(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -> int:
     """Return the number of links and switches that are missing in the grids.
 
-    In each dimension of a grid, every bundle should have as many parallel links as the largest bundle.  Links below
-    this number count as missing.
+    In each dimension of a grid, every bundle should have as many parallel links as the largest bundle.  The links that
+    a bundle lacks to this number count as missing.
     """
     src, size, missing = np.repeat(np.arange(fabric.switches), np.diff(bundles.first)), np.bincount(bundles.of), 0
     for grid in coordinates.grids:

@@ -122,8 +122,8 @@ class GridRoutes:
 
         ``of_paths`` (uint8[2, S, S]) has one value for each path, such as its SL, by set of paths (0 or 1, see
         :attr:`side`), destination and source.  Paths that no LID of their destination uses are not compared.  If the
-        values are SLs and the result is True, a reply on the SL of its request takes the same path and SL as a request
-        in this direction.  So replies add no CDG edges.
+        values are SLs and the result is True, a reply on the SL of its request has the path and the SL of a request
+        from the replying switch to the requesting switch.  So replies add no CDG edges.
         """
         return not any(
             ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()
@@ -151,8 +151,9 @@ class GridRoutes:
         return found
 
     def links_named(self, key: str) -> list[str]:
-        """Return the names of the links that the result of :func:`routing.grids.miscabled.facts` lists under ``key``:
-        links that may be miscabled for this reason, or links to attached switches.
+        """Return the names of the links that :attr:`cabling` lists under ``key``.  The keys are described at
+        :func:`routing.grids.miscabled.facts`, such as ``surplus``: links that may be miscabled, because their bundles
+        have more links than usual.
         """
         names = self.cabling.get(key, [])
         return list(names) if isinstance(names, list) else []

@@ -70,7 +70,7 @@ class HopClasses:
         A path of one link is regular.  A longer path is regular if it has these links in this order: at most one link
         that is not advancing, one advancing link, and at most one link of any kind.
 
-        Cost: O(D S) for D destination switches.
+        Cost: O(D S).
         """
         channels = self.fabric.channels
         found = np.zeros((self.fabric.switches, self.fabric.switches), np.bool_)

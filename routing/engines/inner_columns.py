@@ -21,8 +21,9 @@ MOST_ORDERS = 8
 """Number of orders of the channels that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Maximum number of missing paths for which a search is made with one order of the channels, before the next order is
-computed.  Also the maximum number of pairs of switches whose paths may need a cycle search.
+"""Limit for two searches.  :func:`columns_of` tries to add at most this number of missing paths to one order of the
+channels, before it computes the next order.  In :mod:`routing.engines.inner_pairs`, an attempt ends without success if
+the paths of more than this number of pairs of switches need a cycle search.
 """
 
 _AT_TARGET = np.iinfo(np.int32).max
@@ -35,13 +36,13 @@ class Inner:
     Attributes
     ----------
     fabric, routing
-        The fabric without its uncounted end ports, such as aggregation nodes.  The tables of this fabric, with one
-        SL2VL table for all ports.
+        The fabric, from which uncounted end ports such as aggregation nodes were removed.  The tables of this fabric,
+        with one SL2VL table for all ports.
     inner
         bool[S], inner switches: switches without counted end ports.
     senders
-        bool[S], inner switches with uncounted end ports.  Two inner switches need paths between them if ``senders``
-        marks at least one of the two switches.
+        bool[S], inner switches with uncounted end ports in the whole fabric.  Two inner switches need paths between
+        them if ``senders`` marks at least one of the two switches.
     """
 
     fabric: Fabric
@@ -103,11 +104,11 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
         yield is_increasing(fabric.channels, tree.position)
 
 
-def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
+def columns_of(job: Inner, targets: npt.NDArray[np.intp], others: Cdg) -> list[Column] | None:
     """Search for LFT columns with paths to the inner switches ``targets`` from all inner switches that need a path.
 
-    ``job`` holds the tables and the inner switches.  ``own`` is a CDG with one VL, which has the CDG edges of other
-    paths.  All new paths follow one topological order of this CDG, so they close no cycle with the other paths.
+    ``job`` holds the tables and the inner switches.  ``others`` is a CDG with one VL, which has the CDG edges of the
+    other paths.  All new paths follow one topological order of this CDG, so they close no cycle with the other paths.
 
     The search begins with an order that is similar to an order in which paths lead up and then down.  If paths are
     missing, the order is changed such that it allows some missing paths in addition to all paths found before.  Return
@@ -116,7 +117,7 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))
-    masks = own.masks.copy()
+    masks = others.masks.copy()
     targets = targets[fabric.switch_lid[targets] > 0]
     for _ in range(MOST_ORDERS):
         order = nearest_order(Cdg(fabric, masks), base)

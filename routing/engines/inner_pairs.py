@@ -104,8 +104,8 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     The function makes several attempts, each with another order of the channels.  The order determines the new paths,
     and then an SL is searched for each path.  The attempts end when all paths have an SL.
 
-    Cost: for each pair of switches whose paths follow no topological order of a VL, at most one topological sort per
-    VL and attempt.
+    Cost of each attempt: at most one topological sort for each VL and each pair of switches that needs a cycle search.
+    A pair needs a cycle search if its new paths do not follow the topological order of any VL.
     """
     sls = np.unique(job.routing.sl).tolist()
     bits = [1 << int(job.routing.sl2vl[sl]) for sl in sls]
@@ -127,10 +127,11 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
 def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
     """Return the LFT columns, after some paths between inner switches were replaced by the reverse of a fixed path.
 
-    A path between two inner switches is fixed if it is the last part of a counted path: its entries cannot change.
-    If a fixed path does not follow the order of the channels, the path in the other direction is replaced by the
-    reverse of the fixed path, as far as its entries may change.  Both directions may then fit on the VL of the counted
-    path, on which the dependencies of the fixed path are already in use.
+    A counted path to an inner switch may lead over other inner switches.  The path from such a switch to the end of the
+    counted path is fixed: its entries cannot change.  If a fixed path does not follow the order of the channels, the
+    path in the other direction is replaced by the reverse of the fixed path.  (Entries of counted paths on the reverse
+    path do not change.)  Both directions may then fit on the VL of the counted path, on which the dependencies of the
+    fixed path are already in use.
     """
     channels = job.fabric.channels
     preset: dict[int, dict[int, int]] = {target: {} for target in columns}

@@ -33,7 +33,7 @@ the fabric.  If the fewest VLs are wanted, paths with a fair balance may be chos
 TOO_UNBALANCED = 1.3
 """Candidate paths are unbalanced if their highest utilisation is more than this factor times the lowest value of all
 candidates so far.  Unbalanced paths are tried only if no other paths fit into the layers.  Dimension-ordered paths are
-an exception.
+tried in their turn, even if they are unbalanced.
 """
 
 TIGHT = 1.05
@@ -330,8 +330,9 @@ class LayerSearch:
         and a seed without forbidden dependencies (:attr:`.LayerSeed.avoid` is None).
 
         For dimension-ordered paths and on trees, the seed without forbidden dependencies comes first, because it gives
-        better results for these paths.  Ring-symmetric paths have a single seed, the cuts of the rings
-        (:meth:`.Rings.cuts`), or none if there are too few layers for the cuts.
+        better results for these paths.  Ring-symmetric paths (:meth:`.PathSelector.ring_symmetric`) have a single seed.
+        In each layer, this seed cuts each ring of the torus at one switch: dependencies that lead through this switch
+        are forbidden (:meth:`.Rings.cuts`).  If there are too few layers for this seed, ring-symmetric paths have none.
         """
         if paths.name == RING_SYMMETRIC and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:
@@ -403,7 +404,8 @@ class LayerSearch:
             The result needs more than ``have`` layers.
         """
         search = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual)
-        search.maker = self.maker  # The candidate paths do not depend on the number of VLs.
+        # The candidate paths do not depend on the number of VLs, so they need not be computed again.
+        search.maker = self.maker
         if self.ended_early and self.visits <= 0:
             # The search so far has used up its visits, and the new search would probably use them up, too.  So the new
             # search gets no visits for attempts with seeds, and tries only its last resort.

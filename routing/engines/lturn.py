@@ -115,7 +115,7 @@ def direction_orders() -> Iterator[npt.NDArray[np.int64]]:
 
     Directions with equal rank share a coordinate, such as left-up and left-down.  So the turns between them close no
     cycle.  Left-up has a lower rank than right-down, because paths in the spanning tree take left-up first.  An order
-    is left out if another order forbids only a part of its forbidden turns.
+    is left out if the turns that another order forbids are a subset of its forbidden turns.
     """
     for ranks in product(range(3), repeat=4):
         groups = [

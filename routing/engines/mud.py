@@ -26,8 +26,10 @@ from routing.tables import Routing
 CLUSTERED_ORDERS = 8
 """Number of orders with random ties that are tried for each root, in addition to breadth-first orders."""
 
-ROOM = 1.05
-"""Limit for the traffic of a virtual network, divided by the mean traffic of all virtual networks."""
+MOST_TRAFFIC = 1.05
+"""Limit for the traffic of a virtual network, divided by the mean traffic of all virtual networks.  A switch gets a
+network beyond the limit only if no network can take its traffic within the limit.
+"""
 
 
 class MultipleUpDown:
@@ -41,8 +43,8 @@ class MultipleUpDown:
 
     - The published source chooses the network for each pair of hosts.  Forwarding tables have one next hop for each
       LID.  So the destination LID determines the virtual network and the SL for all sources.
-    - A destination takes a network in which its paths are short, as long as the network has room.  Assigning networks
-      in turn is tried as well, and the better balanced result counts.
+    - A destination takes a network in which its paths are short, as long as the traffic of the network stays within a
+      limit (:data:`MOST_TRAFFIC`).  Assigning networks in turn is tried as well, and the better balanced result counts.
     - The roots are as far from each other as possible; on trees they are top switches.  The order of a network begins
       with its root.  The order is breadth first, or the next switch is always the switch with the most links to
       switches before it (:mod:`routing.engines.orders`), whichever balances better.
@@ -179,21 +181,22 @@ def _short(hops: npt.NDArray[np.float64], weight: npt.NDArray[np.float64]) -> np
     """Return int64[S], the virtual network of each switch.
 
     ``hops`` is float64[networks, S], the mean hops to each switch in each network.  ``weight`` is float64[S], the
-    traffic to each switch.  The excess of a pair of switch and network is the mean hops to the switch in this network,
-    minus the fewest mean hops to the switch in any network.  Pairs are processed by ascending excess.  The switch of a
-    pair gets the network if the network still has room for the traffic to the switch.  A switch that no network had
-    room for gets the network with the most room left.
+    traffic to each switch.  Each pair of a switch and a network has a number of extra hops: the mean hops to the switch
+    in this network, minus the fewest mean hops to the switch in any network.  Pairs with fewer extra hops are processed
+    first.  The switch of a pair gets the network if the traffic of the network then stays within a limit
+    (:data:`MOST_TRAFFIC`).  A switch for which no network stayed within its limit gets the network that is farthest
+    below its limit.
     """
     networks, switches = hops.shape
-    excess = hops - hops.min(axis=0)
-    room = np.full(networks, ROOM * weight.sum() / networks)
+    extra = hops - hops.min(axis=0)
+    left = np.full(networks, MOST_TRAFFIC * weight.sum() / networks)
     network = np.full(switches, -1)
-    for pair in np.argsort(np.round(excess, 9), axis=None, kind="stable").tolist():
+    for pair in np.argsort(np.round(extra, 9), axis=None, kind="stable").tolist():
         number, switch = divmod(pair, switches)
-        if network[switch] < 0 and weight[switch] <= room[number]:
+        if network[switch] < 0 and weight[switch] <= left[number]:
             network[switch] = number
-            room[number] -= weight[switch]
+            left[number] -= weight[switch]
     for switch in np.flatnonzero(network < 0).tolist():
-        network[switch] = int(room.argmax())
-        room[network[switch]] -= weight[switch]
+        network[switch] = int(left.argmax())
+        left[network[switch]] -= weight[switch]
     return network

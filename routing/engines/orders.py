@@ -69,15 +69,16 @@ def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
 
 
 def _join(fabric: Fabric, roots: list[int]) -> list[int]:
-    """Return the first root, other roots, and the switches that join these roots to the first root.
+    """Return the first root, other roots, and the switches that connect these roots to the first root.
 
-    The switches that join roots are on shortest paths to the first root, in a breadth-first tree.  Switches near the
-    first root come first, in the result and in the order of the switches.
+    The connecting switches are on shortest paths to the first root, in a breadth-first tree.  Switches near the first
+    root come first, in the result and in the order of the switches.
 
-    A path must not lead down and then up in the order.  So two switches that come before a root cannot reach each other
-    through this root, and only few switches should come before roots.  For this reason, a switch joins the neighbouring
-    roots only if it can join at least half of them.  Roots that are not joined, such as a top switch that has lost a
-    link, are not in the result.  In the order, they come after the first of their neighbours.
+    A path must not lead down and then up in the order.  So if two switches come before a root, no path between them may
+    lead over this root.  Therefore only few switches should come before roots: a switch becomes a connecting switch
+    only if it connects at least half of the roots that are its neighbours.  Roots that stay unconnected, such as a top
+    switch that has lost a link, are not in the result.  In the order, an unconnected root comes after the first of its
+    neighbours.
     """
     if len(roots) == 1:
         return roots
@@ -175,8 +176,9 @@ class OrderSearch:
 
         On trees, the order from the local search is then compared with the breadth-first order and with the best
         candidate.  This comparison uses all LIDs of a port and refinement passes.  It is necessary because the local
-        search has no refinement passes, and so may only adapt the order to random choices of the first pass.  On trees
-        without faults, the local search did nothing else in measurements, and the balance became worse by a fifth.
+        search has no refinement passes, and so may only adapt the order to random choices of the first pass.  In
+        measurements on trees without faults, the local search only adapted the order to such choices, and the balance
+        became worse by a fifth.
         """
         if has_unique_paths(self.fabric):
             return next(candidates(self.fabric, self.seed))

@@ -19,11 +19,12 @@ from routing.engines.torus_rings import Rings
 from routing.fabric import Fabric
 
 DIRECTED, RING_SYMMETRIC = "directed", "ringed"
-"""Names of two path sets of grids and tori (:attr:`PathSet.name`).
+"""Names of two path sets of grids and tori.
 
-``DIRECTED`` is the result of :meth:`PathSelector.dimension_ordered`, and ``RING_SYMMETRIC`` the result of
-:meth:`PathSelector.ring_symmetric`.  Paths with the name ``RING_SYMMETRIC`` fit into the layers of
-:class:`~routing.engines.torus_rings.Rings`."""
+``DIRECTED``: paths that use one dimension after the other (:meth:`PathSelector.dimension_ordered`).
+``RING_SYMMETRIC``: such paths in tori, where a path and its reply path use the same side of each ring
+(:meth:`PathSelector.ring_symmetric`).  They fit into the layers of :class:`~routing.engines.torus_rings.Rings`.
+"""
 
 FIRST_FOUND = "first"
 """Name of the path set that :meth:`PathSelector.first_found` returns."""

@@ -15,7 +15,9 @@ from routing.fabric import Fabric
 from routing.tables import Provenance, Routing
 
 LOOP_FREE = "loop_free"
-"""Key in the provenance under which an engine without a promise states why its tables may have a credit loop."""
+"""Key in the provenance for freedom from credit loops.  If the tables of an engine without a promise may have a credit
+loop, the engine states the reason under this key.
+"""
 REPLIES = "replies"
 """Key in the provenance under which an engine states why replies on the SL of the request may close a credit loop."""
 

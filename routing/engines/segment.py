@@ -48,7 +48,8 @@ class SegmentBased:
       It keeps a move unless the balance for a sample of the destinations becomes worse.
     - Forbidden turns that close no cycle are allowed again.
     - On a tree, paths lead up and then down (:mod:`routing.engines.tree_paths`).  So at each switch, the turns between
-      two links up are forbidden.  Segments that begin at the top switches could forbid the same turns.
+      two links up are forbidden.  This agrees with the published method: segments that begin at the top switches could
+      forbid the same turns.
     - Paths balance the load, with a small cost per hop, instead of being the shortest allowed paths.
     """
 
@@ -135,6 +136,9 @@ class Segments:
 
         Place k of a segment is the switch between its links k and k + 1, counted from 0.  In a segment of a single
         link, place 0 is the first end of the link, and place 1 is the second end.
+
+        ``near`` is a similar set of turns, such as the result for other places.  It makes the computation faster, and
+        does not change the result.
         """
         before, after = graph.turns
         bundles, first, size = self.flat
@@ -174,7 +178,7 @@ class _Partition:
         The bundles of the fabric.
     key
         Random number of each switch.  Among equally good candidates for the next switch, the switch with the lowest
-        number is taken.
+        random number is taken.
     seen, links, earliest
         For each switch: whether the switch is reached (see :func:`partition`); the number of its bundles to reached
         switches; and the position of its first reached neighbour in ``order``, counted from 1.

@@ -25,13 +25,13 @@ ROUNDS = 24
 """Maximum number of rounds; each chooses a set of turns and routes with it."""
 
 FADE = 0.5
-"""Weight of the flows of all earlier rounds when a new round chooses its turns.  The flows of the latest round have the
-rest of the weight, so the weight of a round falls with every later round.
+"""Factor by which the weights of all flows so far are multiplied after each round.  The flows of the round that has
+ended are added with the rest of the weight (1 - FADE).  The next round chooses its turns by these flows.
 """
 
-STRETCH = 0.25
-"""Weight, relative to the mean flow, of a random number that is added to the flow over each turn.  The random numbers
-make the rounds differ.
+NOISE = 0.25
+"""Limit of a random number that is added to the flow over each turn, divided by the mean flow.  The random numbers make
+the rounds differ.
 """
 
 
@@ -104,7 +104,7 @@ class _Rounds:
         ratings: list[tuple[tuple[int, float], int, AllowedTurns]] = []
         for number in range(rounds):
             root = roots if number % 4 == 0 else rng.permutation(fabric.switches)[:1].tolist()
-            noise = STRETCH * float(flow.mean()) * rng.random(len(flow)) if len(flow) else flow
+            noise = NOISE * float(flow.mean()) * rng.random(len(flow)) if len(flow) else flow
             turns = graph.complete(graph.breadth_first(root), -(flow + noise))
             trees = trial.trees(turns, trial.sample, 0)
             ratings.append((trial.rating(trees), number, turns))

@@ -74,13 +74,13 @@ class TorusTwoQos:
         routes = GridRoutes.of(fabric, options)
         warn_of_miscabled(routes)
         datelines = 1 << routes.paths.rings
-        base = 1 if routes.paths.rings == 0 else 2
-        if base > vls:
-            raise NotEnoughVLs(base, vls)
+        needed = 1 if routes.paths.rings == 0 else 2
+        if needed > vls:
+            raise NotEnoughVLs(needed, vls)
         if options.first_vl + datelines > SLS:
             raise RoutingError(f"{routes.paths.rings} dimensions with rings need {datelines} SLs, there are too few")
-        routes, code, spare = self._fitting(routes, datelines, base, vls)
-        used = base + spare
+        routes, code, spare = self._fitting(routes, datelines, needed, vls)
+        used = needed + spare
         tables = vl_tables(routes.by_lid(code), used, options)
         if routes.paths.rings:
             tables["sl2vl"] = _sl2vl(routes, datelines, spare)
@@ -92,7 +92,7 @@ class TorusTwoQos:
 
     @classmethod
     def _fitting(
-        cls, routes: GridRoutes, datelines: int, base: int, vls: int
+        cls, routes: GridRoutes, datelines: int, needed: int, vls: int
     ) -> tuple[GridRoutes, npt.NDArray[np.uint8], int]:
         """Balance the paths of ``routes`` around missing links, if the balanced paths fit into the VLs.
 
@@ -110,7 +110,7 @@ class TorusTwoQos:
         NotEnoughVLs
             Neither the given routes nor balanced routes fit.
         """
-        code, spare, failed = cls._codes(routes, datelines, base, vls)
+        code, spare, failed = cls._codes(routes, datelines, needed, vls)
         # If a ring is broken, all of its paths take the side that is left, and the rate of all-to-all traffic may
         # halve.  So some paths are moved to other links, for a better balance.  Moved paths need further VLs besides
         # the VLs of the datelines.
@@ -118,14 +118,14 @@ class TorusTwoQos:
         # If replies are safe with the given paths, the moved paths get VLs with which replies stay safe, if possible.
         # Otherwise the moved paths get VLs without regard to replies.
         reversible = failed == 0 and routes.is_mutual(code)
-        if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
+        if move and cls._vls_for_detours(routes, datelines, needed, vls) > 0:
             # Balanced routes mostly need more VLs than the given routes.  If the given routes do not fit into the VLs,
             # balanced routes hardly fit either.  So in this case, each search has a lower work limit.
             visits = VISITS // BALANCED if failed else VISITS
             for balanced in routes.balanced():
-                moved, used, unplaced = cls._codes(balanced, datelines, base, vls, visits=visits)
+                moved, used, unplaced = cls._codes(balanced, datelines, needed, vls, visits=visits)
                 if unplaced == 0 and reversible:
-                    both, more, unplaced = cls._codes(balanced, datelines, base, vls, visits=visits, mutual=True)
+                    both, more, unplaced = cls._codes(balanced, datelines, needed, vls, visits=visits, mutual=True)
                     return (balanced, moved, used) if unplaced else (balanced, both, more)
                 if unplaced == 0:
                     return balanced, moved, used
@@ -141,19 +141,19 @@ class TorusTwoQos:
         return "not ensured on the request's SL: some paths with a detour and their reply paths have different SLs"
 
     @staticmethod
-    def _vls_for_detours(routes: GridRoutes, datelines: int, base: int, vls: int) -> int:
+    def _vls_for_detours(routes: GridRoutes, datelines: int, needed: int, vls: int) -> int:
         """Return the number of VLs that paths with a detour may use.  For the parameters, see :meth:`_codes`."""
         if not routes.paths.rings:
             return min(vls, SLS - routes.options.first_vl)
-        return min(vls - base, SLS - routes.options.first_vl - datelines)
+        return min(vls - needed, SLS - routes.options.first_vl - datelines)
 
     @staticmethod
     def _codes(
-        routes: GridRoutes, datelines: int, base: int, vls: int, *, visits: int = VISITS, mutual: bool = False
+        routes: GridRoutes, datelines: int, needed: int, vls: int, *, visits: int = VISITS, mutual: bool = False
     ) -> tuple[npt.NDArray[np.uint8], int, int]:
         """Compute the SLs of all paths.
 
-        ``datelines`` is the number of SLs that encode which datelines a path crosses, ``base`` the number of VLs of
+        ``datelines`` is the number of SLs that encode which datelines a path crosses, ``needed`` the number of VLs of
         these SLs, and ``vls`` the number of allowed VLs.  ``visits`` limits the search (see :func:`place`).  With
         ``mutual``, all paths between two switches use one VL if one of these paths has a detour.
 
@@ -183,9 +183,9 @@ class TorusTwoQos:
             detours[:] = (detours | detours.transpose(0, 2, 1)).any(axis=0)
         if not detours.any():
             return code, 0, 0
-        spare = TorusTwoQos._vls_for_detours(routes, datelines, base, vls)
+        spare = TorusTwoQos._vls_for_detours(routes, datelines, needed, vls)
         if spare < 1:
-            raise NotEnoughVLs(base + 1, vls)
+            raise NotEnoughVLs(needed + 1, vls)
         placed = place(routes, detours, np.zeros_like(code), spare, visits=visits, mutual=mutual)
         vl = placed.vl if not routes.options.reversible else placed.vl[[0, 0]]
         code = np.where(vl == 255, code, datelines + vl).astype(np.uint8)

@@ -1,10 +1,11 @@
 """Shortest paths in tori that fit into 2^n layers for n dimensions, where a path and its reply path are in one layer.
 
-Paths complete one dimension before the next, so dependencies can close a cycle only along a ring.  A ring has two
-opposite switches that can be its cut.  Each layer has one of these switches as its cut: no path of the layer passes
-through this switch.  No shortest path passes through both switches.  If a path and its reply path use the same side of
-the ring, both avoid at least one of the two switches.  There is one layer for each choice of one cut per dimension (2^3
-layers for three dimensions), so every pair of switches fits into a layer.
+Paths complete one dimension before the next, so dependencies can close a cycle only along a ring.  Two opposite
+switches of each ring can be the cut of the ring.  In each layer, one of these two switches is the cut: no path of the
+layer passes through it along the ring.  A shortest path passes through at most one of the two switches.  A path and its
+reply path that use the same side of the ring pass through the same switches.  So at least one of the two possible cuts
+suits both paths.  A layer is a choice of one of the two cuts for each dimension (2^3 layers for three dimensions).  So
+every pair of switches fits into a layer.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class Rings:
         Returns
         -------
         avoid
-            uint32[T], for each possible CDG edge (T in all) the mask of the layers in which the edge leads straight
+            uint32[N], for each of the N possible CDG edges the layers, as bits, in which the edge leads straight
             through a cut.  A cut is a switch of a ring through which paths of the layer must not pass.
         order
             int32[layers, C], position of each channel in the topological order of each layer.

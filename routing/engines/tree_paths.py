@@ -32,13 +32,14 @@ OBJECTIVE_REFUSAL = (
 """Two parts of the error message for an objective other than all-to-all: the problem, and what the user can do."""
 
 MOST_VISITS = 600_000_000
-"""A descent is long if it compares more than this number of channels in the least number of passes, at effort 1.  This
-number of comparisons takes about two seconds.  Before a long descent, tables in closed form are tried.
+"""At effort 1, a descent is long if even the least number of passes compares more channels than this number.  These
+comparisons take about two seconds.  At another effort, the limit is this number times the effort.  Before a long
+descent, tables in closed form are tried.
 """
 MOST_EXCESS = 0.05
-"""Tables in closed form replace a long descent if no utilisation exceeds its ceiling by more than a limit.  If the
-descent compares :data:`MOST_VISITS` channels, the limit at effort 1 is this fraction of the ceiling.  If the descent
-compares more channels, the limit is higher in proportion.
+"""Tables in closed form replace a long descent if no utilisation exceeds its ceiling by more than a limit.  The limit
+is a fraction of the ceiling: this value, times the number of channels that the descent would compare in the least
+number of passes, divided by :data:`MOST_VISITS` and by the effort.
 """
 ENOUGH_SWEEPS = 4
 """Number of passes of the descent that are enough for some trees, because further passes do not improve the balance.
@@ -109,8 +110,8 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, if too much flow
     would have paths much longer than the shortest paths, or if the fabric is too large.
 
-    Two kinds of tables are possible: tables in closed form, and tables by descent.  The closed form is returned in
-    three cases, in each of which all of its paths are shortest paths:
+    Two kinds of tables are possible: tables in closed form, and tables by descent.  The closed form is returned only if
+    all of its paths are shortest paths, and in one of three cases:
 
     - All channels between two levels have the same load, and no channel limits the rate of the end ports.
     - The descent would take long, and no utilisation of the closed form is far above its ceiling (:data:`MOST_EXCESS`).
@@ -167,7 +168,8 @@ def descended(
     """Compute tables by descent in an order of the switches.  Return None if a switch does not reach all switches in
     this order, or if the descent needs too much memory.
 
-    A descent of few passes begins with the tables ``closed`` (uint8[S, L]).
+    A descent of few passes begins with the tables ``closed`` (uint8[S, L]), if they are given.  The start of all other
+    descents is described at :data:`routing.trees.descent.FEW_SWEEPS`.
     """
     sweeps = _sweeps(fabric, destinations, order.level, options)
     if sweeps == 0 or not reaches_all(fabric, order.position):
@@ -256,9 +258,9 @@ def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.in
     """Return the number of passes of the descent; 0 if the descent needs too much memory.
 
     The option ``passes`` sets the number of passes after the first.  Without this option, the number follows from the
-    effort.  For trees with equal leaves and enough links between levels, :data:`ENOUGH_SWEEPS` passes are enough.  Such
-    trees get no further passes at an effort of at most 1, unless they are so small that the effort allows
-    ``MOST_SWEEPS`` passes.  ``level`` is the level of each switch, int32[S].
+    effort.  For trees with equal leaves and enough links between levels, :data:`ENOUGH_SWEEPS` passes are enough, so
+    such trees get no further passes.  There are two exceptions: an effort above 1, and small trees, for which the
+    effort allows ``MOST_SWEEPS`` passes.  ``level`` is the level of each switch, int32[S].
     """
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
     if sweeps and options.passes is not None:

@@ -24,8 +24,8 @@ TOLERANCE = 0.02
 for better balanced tables is made.
 """
 LOWER_PEAK = 1.02
-"""Tables by descent replace tables in closed form, or the reverse, if this factor times their highest utilisation is
-still lower than the highest utilisation of the tables that they replace.
+"""Factor for the choice between tables by descent and tables in closed form.  One kind of tables is preferred if its
+highest utilisation, times this factor, is still lower than the highest utilisation of the other kind.
 """
 DOUBTFUL = 0.2
 """If the cost of a tree's switch order is higher, the fabric may not be a tree.  An example is a torus with CAs at

@@ -33,7 +33,7 @@ from routing.tables import Routing
 
 TURN_FACTOR = 3
 """Time per visited channel in a trial of a set of allowed turns, divided by the time per visited channel in the search
-for a switch order.
+for a switch order.  So the trials may visit fewer channels than that search, by this factor.
 """
 
 

@@ -88,8 +88,8 @@ def without_uncounted(route: Route[Self]) -> Route[Self]:
 
     Routes to the uncounted end ports are then added to the tables that ``route`` returns.
 
-    Suppose that the engine promises tables without a credit loop.  If no routes between the uncounted end ports are
-    found that keep this promise on the VLs in use, ``route`` is called again for the whole fabric.
+    If the engine promises tables without a credit loop, the routes between the uncounted end ports must keep this
+    promise on the VLs in use.  If no such routes are found, ``route`` is called again for the whole fabric.
     """
 
     @functools.wraps(route)

@@ -33,11 +33,13 @@ class UpDown:
     links", IEEE J. Sel. Areas Commun. 9, 1991.  Differences:
 
     - Unless roots are named, the engine searches for an order of the switches (:mod:`routing.engines.orders`).
-    - Paths are not the shortest legal paths, but paths that balance the load, with a small cost per hop.
-    - A switch that has a path down may forward up as long as no traffic for the LID reaches it on a down link.
-      OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics other than trees.
-    - On trees, unless roots or a partition are named, paths are the shortest legal paths, and balance all-to-all
-      traffic and bisections at once (:mod:`routing.trees.descent`).  The paths on all VLs then follow one switch order.
+    - Paths are not the shortest paths up and then down, but paths that balance the load, with a small cost per hop.
+    - A switch may send packets for a LID up although it has a path down to the LID.  This is allowed if no packets for
+      the LID reach the switch from above.  OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics
+      other than trees.
+    - On trees, unless roots or a partition are named, paths are the shortest paths up and then down, and balance
+      all-to-all traffic and bisections at once (:mod:`routing.trees.descent`).  The paths on all VLs then follow one
+      switch order.
 
     If several VLs are allowed, the destinations are spread over the VLs, and all VLs share one switch order.  Replies
     are then safe on any SL (``reversible``).

@@ -74,7 +74,7 @@ def test_dor_places_paths_only_once_in_the_same_way(vls, missing, expected, monk
     routes = GridRoutes.of(whole.without_links(links[:missing].tolist()), EngineOptions(effort=0, threads=1))
     found = []
     monkeypatch.setattr(dor, "place", lambda *each, **options: found.append(place(*each, **options)) or found[-1])
-    dor.ENGINE._service_levels(routes, vls, orders=(False, True), visits=dor.VISITS)
+    dor.ENGINE._service_levels(routes, vls, sequences=(False, True), visits=dor.VISITS)
     assert len(found) == len({one.vl.tobytes() for one in found}) == expected
 
 
