@@ -36,7 +36,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "endport_lmc": ("u1", ("E",)),
     "lft": ("u1", ("SL",)),
     "sl": ("u1", ("L", "SL", "LL")),
-    "sl2vl": ("u1", ("X", "SPPX")),
+    "sl2vl": ("u1", ("N", "SPPN")),
     "vls": ("i8", ("",)),
     "vls_needed": ("i8", ("",)),
     "channel_switch": ("i4", ("C",)),
@@ -46,7 +46,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Dtype and allowed shapes of each array, in the order in which they are written and read.
 
-Each letter is one dimension of a shape: S switches, E end ports, L LIDs, P ports, V VLs, C channels, X the 16 SLs.
+Each letter is one dimension of a shape: S switches, E end ports, L LIDs, P ports, V VLs, C channels, N the 16 SLs.
 """
 
 OWNERS = tuple(name for name in KINDS if name.startswith(("switch_", "endport_")))
@@ -63,7 +63,7 @@ class BundleChecker:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
-        self._size: dict[str, int] = {"X": 16}
+        self._size: dict[str, int] = {"N": 16}
         self._bytes = 0
 
     def expect(self, name: str) -> Expected:

@@ -27,7 +27,7 @@ _SIGNATURE = re.compile(rf"^{_CABLE.pattern}", re.MULTILINE)
 _MAX_LINE = 1000
 _MOST_CA_PORTS = 2
 _UNKNOWN = "DEV0"
-"""Type that IBDM gives to all devices without a device ID, to switches and to CAs."""
+"""Type that IBDM gives to every switch or CA without a device ID."""
 _MAIN = ("", "U1")
 """Names of boards.  A device on one of these boards has the name of its system.  The name of a board is empty if a line
 states no board.

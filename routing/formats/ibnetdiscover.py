@@ -70,7 +70,8 @@ class _Reader:
     guid: int = 0
     handle: int = -1
     kind: NodeKind = NodeKind.SWITCH
-    device_id: int = 0  # This is the device ID of the next node; 0 if the file does not state it.
+    # `device_id` is the device ID of the next node; 0 if the file does not state it.
+    device_id: int = 0
     # `grouped` becomes true at the heading of a chassis, which only the option -g prints.  With this option,
     # ibnetdiscover prints the nodes of some chassis twice.
     grouped: bool = False

@@ -4,8 +4,8 @@ Grammar and results agree with ibsim 0.10 to 0.12.  A GUID that is not stated ge
 A link has the best width and speed that both ends support.  A node name is the node description that OpenSM would see.
 
 Three things differ from ibsim on purpose:
-- A line that ibsim silently skips is an error.  Examples are a misspelt directive, or a header after a record without
-  an empty line at its end.
+- A line that ibsim silently skips is an error.  Examples are a misspelt directive, or a header that no empty line
+  separates from the record before it.
 - The file of an ``include`` is relative to the including file, not to the working directory.
 - A port GUID in parentheses (``[1](2c9030000a1b2) "sw"[3]``) is used.  ibsim ignores it, and always uses node GUID +
   port number.

@@ -24,9 +24,12 @@ def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
 def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Return, for each new LID, the old LID whose table column the new LID takes over; -1 if there is no such old LID.
 
-    A LID that the same port had before keeps its column.  Otherwise the k-th new LID of a port takes over the column of
-    the k-th old LID of this port.  If the port has no k-th old LID, and the port that had this LID before is unknown,
-    the LID also keeps its column.
+    The first of these rules that applies decides about a new LID:
+
+    1. If the same port had this LID before, the LID keeps its column.
+    2. If the LID is the k-th new LID of a port, and this port had k old LIDs or more, the LID takes over the column of
+       the k-th old LID.
+    3. If the port that had this LID before is unknown, the LID keeps its column.
 
     Parameters
     ----------

@@ -145,8 +145,8 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     -------
     uint8[16] or uint8[S, P, P, 16]
         One table, uint8[16], if all tables that packets use are equal.  Otherwise uint8[S, P, P, 16]: the tables by
-        switch, in-port, out-port and SL.  Packets enter by port 0 or a port with a cable, and leave by another port
-        with a cable.  If the file states no table for any other pair of ports, SL n gets VL n.
+        switch, in-port, out-port and SL.  Packets enter a switch by port 0 or a port with a cable, and leave by another
+        port with a cable.  Other pairs of ports may lack a table in the file: then SL n gets VL n for such a pair.
 
     Raises
     ------

@@ -135,28 +135,29 @@ def _lines(text: str) -> dict[Where, int]:
     arrays: dict[Where, int] = {}
     table_keys: Where = ()
     for number, statement in _statements(text):
-        message = tomllib.loads(statement)
+        parsed = tomllib.loads(statement)
         if statement.lstrip().startswith("["):
-            table_keys = _table_of(message, arrays)
+            table_keys = _table_of(parsed, arrays)
             for end in range(1, len(table_keys) + 1):
                 found.setdefault(table_keys[:end], number)
             continue
-        items, array = _item_lines(statement, number), _array_of(message)
-        for where in _inside(message):
+        items, array = _item_lines(statement, number), _keys_of(parsed)
+        for where in _inside(parsed):
             indices = where[len(array) :] if where[: len(array)] == array else ()
             known = (items[indices[:end]] for end in range(len(indices), 0, -1) if indices[:end] in items)
             found.setdefault(table_keys + where, next(known, number))
     return found
 
 
-def _array_of(message: Any) -> Where:
-    """Return the keys of a parsed statement, from the outermost key on.
+def _keys_of(parsed: Any) -> Where:
+    """Return the keys of a statement, from the outermost key on.  ``parsed`` is the result of ``tomllib.loads`` for the
+    statement.
 
     For the statement ``a.b = [1]``, the keys are ``a`` and ``b``.
     """
     where: Where = ()
-    while isinstance(message, dict) and len(message) == 1:
-        ((key, message),) = message.items()
+    while isinstance(parsed, dict) and len(parsed) == 1:
+        ((key, parsed),) = parsed.items()
         where = (*where, key)
     return where
 

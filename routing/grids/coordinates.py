@@ -49,7 +49,7 @@ the number of links, if the quotient is higher than :data:`FIRST_ATTEMPTS`.
 """
 BAD = 0.12
 """The search ends after the first attempts (:data:`FIRST_ATTEMPTS`) if too many links do not fit the best coordinates:
-more than this share of all links, and two links in addition.
+more than this share of all links, plus two links.
 """
 IMPLAUSIBLE_ATTEMPTS = 40
 """Number of attempts after which the search ends, if it found no plausible coordinates."""
@@ -60,10 +60,12 @@ GOOD = 0.25
 value.
 """
 MOST_MISFITS = 0.05
-"""Largest share of links that may be miscabled."""
+"""Largest share of links that may be miscabled; two links may be miscabled in any case.  Coordinates are rejected as
+not plausible if more links do not fit them.
+"""
 LEAST_PRESENT = 0.7
-"""Least share of the positions of a grid that must have a switch, and of the links between these switches that must
-exist.
+"""Coordinates are plausible only if at least this share of the positions in the grid have a switch.  At least this
+share of the links must also exist, compared with a grid of these switches without missing links.
 """
 
 Columns = npt.NDArray[np.int64]

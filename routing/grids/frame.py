@@ -18,9 +18,9 @@ FRUITLESS = 20
 SAMPLE, FEWEST_PAIRS = 32, 100
 """Limits for the sample of switches in :func:`has_squares`.
 
-The first number is a lower limit for the switches in the sample; a smaller component is in the sample as a whole.  It
-is also an upper limit for the neighbours of each switch that are examined.  If the sample has fewer unlinked pairs of
-neighbours than the second number, it is too small for a conclusion.
+``SAMPLE`` has two uses.  The sample has at least this number of switches; a smaller component is in the sample as a
+whole.  At each switch of the sample, at most this number of neighbours are examined.  If these neighbours form fewer
+than ``FEWEST_PAIRS`` pairs that are not linked to each other, the sample is too small for a conclusion.
 """
 SPANNING = 0.3
 """Least share of the unlinked pairs of neighbours in the sample that span a square in a grid.

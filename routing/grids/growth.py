@@ -238,7 +238,8 @@ class Growth:
         """Count a switch as closed if all of its neighbours have positions.
 
         Each slice of the grid has its own count of closed switches.  A slice is all positions with one value of one
-        coordinate.  So the switch counts once in each dimension, in the slice that contains its position.
+        coordinate.  So the switch counts once in each dimension, in the slice that contains its position.  A slice with
+        many closed switches is probably a border of the grid (:meth:`_border_cost`).
         """
         if self._placed_near[switch] == len(self.near[switch]):
             self._closed.update(enumerate(position))
@@ -374,8 +375,8 @@ class Growth:
 
         The distance between the ends of such a link shows the length of the rings.  While switches are placed, the rows
         are closed once two links show the same length.  With ``at_end`` (no more switches will be placed), one link is
-        enough.  But at least half of the rows that could be rings of this length must then have such a link.  A row
-        could be a ring if it has switches at the first and at the last position of the ring.
+        enough, but another condition is added: at least half of the rows that could be rings of this length must have
+        such a link.  A row could be a ring if it has switches at the first and at the last position of the ring.
         """
         for (axis, length), votes in sorted(self._closing.items(), key=lambda item: (-item[1], item[0])):
             if self.length[axis] or length < SHORTEST_RING or (votes < 2 and not at_end):

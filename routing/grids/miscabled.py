@@ -18,7 +18,9 @@ MOST_GRIDS = 4
 """Maximum number of grids that :func:`facts` describes.  Further grids are only counted."""
 
 MOST_ENDS = 8
-"""Maximum number of switches at miscabled links of a grid for which :func:`alternative_links` exchanges coordinates."""
+"""Limit for the switches at miscabled links of a grid.  If a grid has more such switches, :func:`alternative_links`
+exchanges no coordinates in this grid.
+"""
 
 Ints = npt.NDArray[np.int64]
 
@@ -75,10 +77,10 @@ def leads_to_attached(fabric: Fabric, coordinates: Coordinates, links: Ints) -> 
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     """Return further links that may be miscabled, because a swap of two cables can have two explanations.
 
-    Example: two switches of a two-dimensional torus are diagonal to each other, so they share two neighbours.  Besides
-    the cables to these neighbours, each of the two switches has two more cables.  Suppose that the first of these
-    cables of one switch was swapped with the first of the other switch.  The cabling is then the same as if the two
-    switches had exchanged their places in the torus, and their second cables had been swapped.
+    Example: the switches A and B of a two-dimensional torus are diagonal to each other, so they share two neighbours.
+    Besides the cables to these neighbours, A has the cables A1 and A2, and B has the cables B1 and B2.  Suppose that A1
+    and B1 were swapped.  The cabling is then the same as if A and B had exchanged their places in the torus, and A2 and
+    B2 had been swapped.
 
     Therefore this function exchanges the coordinates of two switches at miscabled links, for one pair of switches after
     the other.  After an exchange, other links do not fit the coordinates.  These links are returned if the exchanged
@@ -112,7 +114,9 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
             other = replace(coordinates, grids=tuple(grids), miscabled=misfitting_links(fabric, grids))
             if _fitting_pairs(fabric, other) >= most:
                 found.append(other.miscabled)
-    if len(coordinates.miscabled) < 2:  # Two links that do not fit would already explain a swap of two cables.
+    # Two links that do not fit already explain a swap of two cables.  Swapped cables are searched for only if fewer
+    # links do not fit.
+    if len(coordinates.miscabled) < 2:
         found += [undone_swaps(fabric, grid) for grid in coordinates.grids]
     return np.setdiff1d(np.concatenate(found), coordinates.miscabled)
 

@@ -86,13 +86,14 @@ def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *
     """Return dimension-ordered paths between all switches of each component.
 
     ``same_side`` concerns two switches that are half a ring apart.  Each set of paths has one path between these
-    switches in each direction.  With ``same_side``, both paths use the same side of the ring.  Otherwise, both paths
-    use opposite sides if the length of the ring is a multiple of four.  The load of such a ring is then more even.
+    switches in each direction.  With ``same_side``, both paths use the same side of the ring.  Without ``same_side``,
+    they use opposite sides if the length of the ring is a multiple of four, so that the load of the ring is more even.
+    If the length is not a multiple of four, they use the same side in any case.
 
     Where a ring is broken, the path takes the other side of the ring.  Where missing links of a dimension leave no path
     along the dimension, the path takes a detour (:func:`routing.grids.detours.add_detours`).
 
-    Cost: O(S^2 D), and O(S degree) for each destination with detours.
+    Cost: O(S^2) for each dimension, and O(S degree) for each destination with detours.
     """
     switches = fabric.switches
     hop = np.full((2, switches, switches), NONE, np.uint8)
@@ -226,8 +227,8 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` is bool by destination and switch: whether the sum of the destination's and the switch's coordinates is
-    # odd.  Only their coordinates in the dimensions that the path uses after dimension `axis` count.
+    # `later` is bool by destination and switch: whether a sum of coordinates is odd.  The sum has the coordinates of
+    # the destination and of the switch in all dimensions that the path uses later than dimension `axis`.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):

@@ -100,9 +100,9 @@ def _has_squares(near: Sequence[frozenset[int]], pair: Pair) -> bool:
 
     A square is a cycle of four switches.  In a complete grid, each neighbour of a switch in another dimension gives one
     square with the cable.  In the dimension of the cable, a switch of a line or ring has at most two neighbours.  A
-    switch of a clique can have more neighbours in this dimension, but these give squares, too.  So the number of
-    squares must be at least the number of neighbours of each of the two switches minus two.  It must also be at least
-    1, as in every grid of several dimensions.
+    switch of a clique can have more neighbours in this dimension, but these give squares, too.  So the cable must have
+    at least n - 2 squares, if n is the number of neighbours of the switch with more neighbours.  It must also have at
+    least one square, as in every grid of several dimensions.
 
     All common neighbours of the two switches must be linked to each other, because in a grid they are in one clique.
     """

@@ -152,8 +152,8 @@ class Flows:
     def shift_steps(self, seed: int, shifts: int | None) -> npt.NDArray[np.int64]:
         """Return ``shifts`` different random steps for cyclic shifts, int64, in ascending order; None: all steps.
 
-        In a cyclic shift, each end port sends to the end port that is one step further in the list of end ports.  A
-        step is a number of positions in this list.
+        In a cyclic shift by the step n, each end port sends to the end port that is n positions later in the list of
+        end ports (:meth:`shifts`).
         """
         others = max(len(self.endports) - 1, 0)
         order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1

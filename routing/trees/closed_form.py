@@ -20,12 +20,12 @@ from routing.fabric import Fabric
 from routing.numerals import count_noun
 from routing.trees.levels import MOST_ACROSS, distances, even_leaves, tree_levels
 
-MOST_LONGER = 0.41
+MOST_FILLED = 0.41
 """A fabric counts as a tree only if at most this share of the LFT entries from one leaf to another lack a path up and
-then down.
+then down.  The closed form fills such entries with other paths.
 """
-FEW_LONGER = 0.25
-"""If this share of the entries (see :data:`MOST_LONGER`) or less lacks such a path, no other levels are tried."""
+FEW_FILLED = 0.25
+"""If this share of the entries (see :data:`MOST_FILLED`) or less lacks such a path, no other levels are tried."""
 
 REMEDY = "use updn or nue, or name the roots"
 
@@ -36,13 +36,13 @@ class NotATree(RoutingError):
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Division of the end ports into end ports at leaves of the tree, and all other end ports.
+    """The leaves of a tree, given by the end ports at leaves, and optionally the switches at the top of the tree.
 
     Attributes
     ----------
     compute
-        bool[E], end ports that count as compute nodes: their switches are leaves, and their LIDs are spread over the
-        top switches before all other LIDs.
+        bool[E], end ports that count as compute nodes: their switches are leaves.  At each switch, the LIDs of compute
+        nodes come before all other LIDs (:func:`lids_of`).
     roots
         Rows of the switches at the top; empty: no roots are named, and levels are distances from the leaves.
     """
@@ -98,8 +98,8 @@ def route_tree(
     lids = lids_of(fabric, leaves)
     problem: NotATree | None = None
     best: tuple[float, TreeTables, npt.NDArray[np.int32]] | None = None
-    for level, most_longer, within in _by_links_within(fabric, leaves):
-        if within > 0 and best is not None and best[0] <= MOST_LONGER:
+    for level, most_filled, within in _by_links_within(fabric, leaves):
+        if within > 0 and best is not None and best[0] <= MOST_FILLED:
             break
         if within > MOST_ACROSS * len(fabric.channels):
             problem = problem or _links_within(fabric, level)
@@ -117,13 +117,13 @@ def route_tree(
         leaf = (level == leaf_level(level, fabric.senders_at)) & (fabric.senders_at > 0)
         delivers = np.repeat(leaf[lids.at], np.diff(lids.first))
         pairs = int(np.count_nonzero(leaf)) * int(np.count_nonzero(lids.share[delivers]))
-        longer = tables.filled_between_leaves / max(pairs, 1)
-        if longer <= most_longer:
+        filled = tables.filled_between_leaves / max(pairs, 1)
+        if filled <= most_filled:
             return tables, level
-        if best is None or longer < best[0]:
-            best = longer, tables, level
+        if best is None or filled < best[0]:
+            best = filled, tables, level
         problem = problem or _unrelated(fabric, level)
-    if best is not None and best[0] <= MOST_LONGER:
+    if best is not None and best[0] <= MOST_FILLED:
         return best[1], best[2]
     # At this point, every candidate for the levels has failed and has set `problem`.  There is at least one candidate.
     assert problem is not None
@@ -190,12 +190,12 @@ def _by_links_within(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArr
     Candidates with fewer such channels come first.
     """
     channels, later = fabric.channels, list[tuple[npt.NDArray[np.int32], float, int]]()
-    for level, most_longer in _candidates(fabric, leaves):
+    for level, most_filled in _candidates(fabric, leaves):
         within = int(np.count_nonzero(level[channels.src] == level[channels.dst]))
         if within == 0:
-            yield level, most_longer, within
+            yield level, most_filled, within
         else:
-            later.append((level, most_longer, within))
+            later.append((level, most_filled, within))
     yield from sorted(later, key=lambda each: each[2])
 
 
@@ -218,7 +218,7 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np
         depth = distances(fabric, np.isin(np.arange(fabric.switches), list(leaves.roots)))
         deepest = np.zeros(int(fabric.component.max(initial=0)) + 1, np.int32)
         np.maximum.at(deepest, fabric.component, depth)
-        yield deepest[fabric.component] - depth, FEW_LONGER
+        yield deepest[fabric.component] - depth, FEW_FILLED
         return
     rows = np.flatnonzero((fabric.endport_switch >= 0) & leaves.compute & ~fabric.aggregation)
     ports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
@@ -232,13 +232,13 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np
         found = (ports > 0) & chosen
         if found.tobytes() not in given:
             given.append(found.tobytes())
-            yield _lower(fabric, distances(fabric, found), ports > 0), FEW_LONGER
+            yield _lower(fabric, distances(fabric, found), ports > 0), FEW_FILLED
         if len(given) == 1 and (levels := tree_levels(fabric, ports.astype(np.float64))) is not None:
             given.append(b"")
             yield levels, 0.0
     even = even_leaves(fabric, ports.astype(np.float64))
     if even is not None:
-        yield _lower(fabric, distances(fabric, even), ports > 0), FEW_LONGER
+        yield _lower(fabric, distances(fabric, even), ports > 0), FEW_FILLED
 
 
 def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -15,24 +15,25 @@ from routing.trees.closed_form import channel_indices
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
-"""Cost of a unit of utilisation above a ceiling, divided by the total weight of the destinations.  The first value is
-for the second pass, and the second value for the last pass.  In between, the cost rises from pass to pass.
+"""Cost of a unit of utilisation above a ceiling, divided by the total weight of the destinations.  In the first of
+several passes, the cost is 0.  The first value is for the second pass, and the second value for the last pass.  In
+between, the cost rises from pass to pass.
 """
 DISCOUNT = 0.5
-"""Discount for pairs of flows, in every second pass.
+"""Discount for pairs of flows that share two channels in a row, in every second pass.
 
-The descent counts the weight of a pair of flows at each channel that both flows share.  If the flows share two channels
-in a row, the discount is the part of the weight that does not count at the second channel.  The discount is 1 in the
-other passes, so that the pair counts once, and 0 in the first pass.  If the discount were 1 in all passes, more pairs
-of flows would share channels in the final tables.
+The descent counts the weight of a pair of flows at each channel that both flows share.  At the second of two channels
+in a row, the weight is multiplied by (1 - discount).  In the first pass, the discount is 0.  In the later passes, it is
+in turn this value and 1, and in the last pass it is 1.  With a discount of 1, such a pair counts only once.  But if the
+discount were 1 in all passes, more pairs of flows would share channels in the final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Largest shares of all senders at small groups of switches with separate ceilings.
+"""Largest shares of all senders that may be behind cuts with separate ceilings (thin cuts).
 
-Some small groups of switches have so few links that these links force the highest utilisation of the fabric.  The
-groups with the highest forced utilisation get separate ceilings, as long as these groups together have at most the
-first share of all senders.  They may have up to the second share if the common ceiling then falls enough
-(:data:`WORTH_IT`).
+A cut is all links from a group of switches to the next level of the tree.  Some small groups have so few links that
+their cuts force the highest utilisation of the fabric.  The cuts with the highest forced utilisation get separate
+ceilings, as long as their groups together have at most the first share of all senders.  The groups may have up to the
+second share if the common ceiling then falls enough (:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
 """Factor by which the common ceiling must fall, so that groups with more than :data:`THIN` and at most
@@ -45,7 +46,9 @@ With a smaller factor, the descent would end with worse tables.  After the desce
 utilisation further.
 """
 MOST_RATE = 1.05
-"""Largest all-to-all share that ceilings aim at.  No ceiling is so low that it would force a larger share."""
+"""Largest all-to-all share that ceilings aim at.  No ceiling is lower than the utilisation at which the all-to-all
+share is this value.
+"""
 SLOW, SLOW_WEIGHT = 0.6, 0.5
 """A flow is slow if its rate, relative to the reference rate, is below the first value.  The second value is the weight
 of a slow flow in pairs of flows that share channels.
@@ -60,8 +63,8 @@ the common ceiling.
 """
 FEW_SWEEPS = 8
 """A descent of fewer passes always begins with good tables: with tables in closed form, or with tables from slots
-(:func:`tree_slots`).  Few passes could not make up for a worse start.  A descent of at
-least this number of passes begins without such tables if links of the tree are missing.
+(:func:`tree_slots`).  Few passes could not make up for a worse start.  A descent of at least this number of passes
+begins with tables from slots if no link of the tree is missing, and otherwise without such tables.
 """
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next channel) for which the descent is used."""
@@ -269,8 +272,8 @@ def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
     """Return the slots of the switches for the first pass (see :func:`tree_slots`).
 
     A descent of :data:`FEW_SWEEPS` or more passes does not use slots if links of the tree are missing.  In this case,
-    the result has level 0 for every switch.  Slots matter only for channels to a higher level, so they then have no
-    effect.
+    ``level`` in the result is 0 for every switch.  Slots matter only for channels to a switch of a higher level, so
+    with equal levels they have no effect.
     """
     tree = tree_slots(fabric, order)
     if sweeps < FEW_SWEEPS or is_whole(fabric, tree):

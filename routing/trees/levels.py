@@ -85,12 +85,13 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     -----
     The order begins with one leaf (the hub), and with the switches above the hub from the bottom up.  All other
     switches follow by their levels, from the top down.  Because the hub comes first, all top switches reach each other
-    through it.  A path that leads up and then down in the tree also leads up and then down in this order.  The only
-    exception is a path over two switches that are both above the hub, if neither of these two is above the other.
+    through it.  A path that leads up and then down in the tree also leads up and then down in this order.  One kind of
+    path is an exception: a path that leads up over one switch above the hub, and down over another one, if neither of
+    these two switches is above the other.
 
     The order of the closed form (:class:`routing._kernels.closed_form.TreeGraph`) is also compared.  If many links are
-    missing, all of these orders can have many paths that are more than two hops longer than the shortest.  In this
-    case, breadth-first orders are compared as well.
+    missing, each of these orders can have paths that are more than :data:`MOST_LONGER` hops longer than the shortest.
+    In this case, breadth-first orders are compared as well.
 
     Cost: O(leaves C) for each order that is compared.
     """
@@ -118,11 +119,11 @@ class _Comparison:
     fabric, level, senders
         The fabric, the level of each switch (int32[S]), and the weight of the senders at each switch (float64[S]).
     ends
-        int32[E], the switches with senders.
+        int32[ends], the switches with senders.
     shortest
-        float64[E, E], hops of a shortest path between two ends, 0 if there is no path.
+        float64[ends, ends], hops of a shortest path between two ends, 0 if there is no path.
     weight
-        float64[E, E], flow between two ends, 0 if there is no path.
+        float64[ends, ends], flow between two ends, 0 if there is no path.
     """
 
     fabric: Fabric
@@ -142,9 +143,9 @@ class _Comparison:
         return cls(fabric, level, senders, ends, np.where(linked, shortest, 0.0), weight)
 
     def longer(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[E, E], the additional hops between each two switches with senders.  These are the hops of the
-        shortest path that a switch order (``position``, int32[S]) allows, minus the hops of the shortest path in the
-        fabric.
+        """Return float64[ends, ends], the additional hops between each two switches with senders (:attr:`ends`).  These
+        are the hops of the shortest path that a switch order (``position``, int32[S]) allows, minus the hops of the
+        shortest path in the fabric.
 
         For a pair without a path in this order, the value is the number of switches of the fabric.
         """
@@ -353,8 +354,12 @@ def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the given leaves without high leaves.  A leaf is high if a neighbour that is not a leaf has more
-    links to switches of the neighbour's own level than to leaves.
+    """Return bool[S], the given leaves without high leaves.
+
+    The level of a switch is its distance from the nearest leaf.  A switch of level 1 indicates high leaves if it has
+    more links to switches of level 1 than to leaves.  In each round, the leaves with the largest shares of links to
+    such switches are removed: more than half of the largest share.  The rounds end when no switch indicates high
+    leaves.
     """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while leaf.any():
@@ -389,10 +394,10 @@ def _lower_high_leaves(
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
-    # A leaf above the other leaves can also have more than two neighbours, if these are top switches.  Such leaves
-    # (`many`) have several properties.  They have many senders.  The links up of their neighbours lead only to such
-    # leaves.  Every two other leaves of a component have a common switch above them, by paths that do not lead through
-    # such leaves.
+    # A leaf at the top can also have more than two neighbours, which are then the top switches of the tree.  `many`
+    # marks the leaves for which this is assumed: high leaves with many senders, where all links up of the neighbours
+    # lead to high leaves with many senders.  They are moved if every two other leaves of a component have a common
+    # switch above them, by paths that do not lead through leaves in `many`.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0

@@ -17,16 +17,17 @@ def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDAr
     """Return bool[S], whether each switch is torn.  A switch is torn if some of its traffic can use only a part of its
     links up, because of the order of the switches.
 
-    The array has all switches, not only leaves.  A switch is torn in two cases:
+    The array has all switches, not only leaves.  The upper neighbours of a switch are its neighbours of higher levels.
+    A switch is torn in two cases:
 
-    1. Some of its upper neighbours, but not all, come before the switch in the order.  Traffic between the torn switch
-       and other leaves uses only these upper neighbours: a path over any other upper neighbour would lead down and then
-       up in the order.
-    2. Some of its upper neighbours, but not all, are turned over.  A switch is turned over if it comes before one of
-       its own upper neighbours in the order.  Examples are the switches between the hub and the top switches.  Upper
-       neighbours that are top switches are not considered here.  Traffic from the top to the torn switch uses only the
-       upper neighbours that are not turned over.  The reason: a channel from a top switch to a turned-over switch leads
-       up in the order, and packets take paths down if possible.
+    1. Some of its upper neighbours come before the switch in the order, and others come after it.  Traffic between the
+       torn switch and other leaves uses only the upper neighbours that come before it: a path over one of the others
+       would lead down and then up in the order.
+    2. Some of its upper neighbours are turned over, and others are not.  (Upper neighbours that are top switches are
+       left out here.)  A switch is turned over if one of its own upper neighbours comes after it in the order, as with
+       the switches between the hub and the top switches.  Traffic from the top to the torn switch uses only the upper
+       neighbours that are not turned over.  The reason: a channel from a top switch to a turned-over switch leads up in
+       the order, and packets take paths down if possible.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
@@ -138,13 +139,15 @@ def _order(
     the bottom up.  Then come the switches that the two steps below place.  All other switches come last, from the top
     down.
 
-    A switch is joined if a path that leads only up in the tree leads from the switch to a placed switch.  As long as
-    some switches are not joined, one of two steps places more switches:
+    A placed switch is a switch that already has a position.  A switch is joined if it is placed, or if it reaches a
+    placed switch by a path that leads only up in the tree.  As long as some switches are not joined, one of two steps
+    places more switches:
 
-    1. Place all switches that are linked to a placed switch, but are not joined.
-    2. If step 1 finds none, choose the highest joined switch that is linked to a switch that is not joined.  First
-       place the joined switches above the chosen switch, from the top down.  Then place the chosen switch.  Then place
-       the other switches above the chosen switch, from the bottom up.
+    1. Place all switches that are not joined, but are linked to a placed switch.
+    2. If step 1 finds no switch, choose a switch that is joined but not placed, and is linked to a switch that is not
+       joined.  Of several such switches, one of the highest level is chosen.  Above the chosen switch are joined
+       switches and others.  First the joined ones are placed, from the highest level to the lowest.  Then the chosen
+       switch is placed, and then the others, from the lowest level to the highest.
 
     With ``chained``, step 2 comes before step 1, and each step 2 places only one switch that is not joined.  ``below``
     is the result of :func:`_below`.
