@@ -164,8 +164,8 @@ def whatif(
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
     started = time.perf_counter()
-    # A signal may interrupt the loop over the scenarios.  Then `closing` closes the generator `explore`, which ends its
-    # worker processes.
+    # A signal may interrupt the loop over the scenarios.  Then `closing` closes the generator that `explore` returns,
+    # which ends its worker processes.
     with closing(explore(baseline, scenarios, jobs=jobs)) as found:
         effects = list(watched(found, len(scenarios)))
     seconds = time.perf_counter() - started

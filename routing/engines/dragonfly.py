@@ -31,8 +31,8 @@ class Dragonfly:
     Parameters
     ----------
     detours
-        Whether all LIDs of a port except its base LID have paths over an intermediate group, if the number of VLs
-        allows such paths.
+        Whether paths to the LIDs of a port, except its base LID, may lead over an intermediate group, if the number of
+        VLs allows such paths.
 
     Notes
     -----

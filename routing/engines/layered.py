@@ -331,8 +331,9 @@ class LayerSearch:
 
         For dimension-ordered paths and on trees, the seed without forbidden dependencies comes first, because it gives
         better results for these paths.  Ring-symmetric paths (:meth:`.PathSelector.ring_symmetric`) have a single seed.
-        In each layer, this seed cuts each ring of the torus at one switch: dependencies that lead through this switch
-        are forbidden (:meth:`.Rings.cuts`).  If there are too few layers for this seed, ring-symmetric paths have none.
+        In each layer, this seed cuts each ring of the torus at one switch: dependencies that lead along the ring
+        through this switch are forbidden (:meth:`.Rings.cuts`), except for paths that fit into no layer otherwise.  If
+        there are too few layers for this seed, ring-symmetric paths have none.
         """
         if paths.name == RING_SYMMETRIC and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:
