@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -96,15 +97,30 @@ def struct_of(kind: str, *values: Any, **fields: Any) -> Any:
         An array has another dtype than its field.
     """
     struct = ffi.new(f"{kind} *")
-    for name, _ in ffi.typeof(kind).fields:
-        source = next((value for value in values if name in value.__dataclass_fields__), None)
-        if source is not None:
-            fields.setdefault(name, getattr(source, name))
-    arrays = {name: np.ascontiguousarray(value) for name, value in fields.items() if isinstance(value, np.ndarray)}
-    for name, value in (fields | arrays).items():
-        setattr(struct, name, _converted(value))
-    _ARRAYS[struct] = list(arrays.values())
+    for name, position in _dataclass_fields(kind, *map(type, values)):
+        if name not in fields:
+            fields[name] = getattr(values[position], name)
+    arrays = []
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            arrays.append(np.ascontiguousarray(value))
+            setattr(struct, name, pointer(arrays[-1]))
+        else:
+            setattr(struct, name, ffi.NULL if value is None else value)
+    _ARRAYS[struct] = arrays
     return struct
+
+
+@cache
+def _dataclass_fields(kind: str, *classes: Any) -> tuple[tuple[str, int], ...]:
+    """Return the fields of a C struct that one of the dataclasses has, each with the position of the first such
+    dataclass in ``classes``.
+    """
+    found = []
+    for name, _ in ffi.typeof(kind).fields:
+        having = [position for position, one in enumerate(classes) if name in one.__dataclass_fields__]
+        found += [(name, having[0])] if having else []
+    return tuple(found)
 
 
 def _converted(value: Any) -> Any:

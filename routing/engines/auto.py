@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import math
 import time
@@ -10,6 +11,8 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+
+import numpy as np
 
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.effort import VISITS_PER_SECOND, has_unique_paths, visits_per_pass
@@ -135,14 +138,14 @@ class Auto:
         """
         refuse_unsupported(self, options)
         started = time.perf_counter()
-        tried, refused = [], list[RoutingError]()
+        tried, refused, throughputs = [], list[RoutingError](), dict[bytes, tuple[float, float]]()
         for engine, own_options in _runs(fabric, options):
             # If the first engine for grids finds no coordinates, the fabric has none.  The other engines for grids are
             # then left out, because the search for coordinates takes most of the time of `auto` on a small fabric.
             if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
                 continue
             try:
-                tried.append(_measured(engine, fabric, own_options, options.seed))
+                tried.append(_measured(engine, fabric, own_options, options.seed, throughputs))
             except RoutingError as refusal:
                 refused.append(refusal)
             if tried and has_unique_paths(fabric):
@@ -210,8 +213,14 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     return found
 
 
-def _measured(engine: Engine, fabric: Fabric, options: EngineOptions, seed: int) -> Tried:
-    """Route the fabric with an engine, and measure the tables.  ``seed`` is the seed of the random bisections."""
+def _measured(
+    engine: Engine, fabric: Fabric, options: EngineOptions, seed: int, throughputs: dict[bytes, tuple[float, float]]
+) -> Tried:
+    """Route the fabric with an engine, and measure the tables.
+
+    ``seed`` is the seed of the random bisections.  ``throughputs`` has all-to-all share and bisection bandwidth of the
+    tables so far, by the digest of the LFTs.  On small fabrics, many engines have equal LFTs, which are measured once.
+    """
     with warnings.catch_warnings():
         # The warning about miscabled links is suppressed, because a fabric that only resembles a grid is not miscabled.
         if engine.name in GRIDS_ONLY:
@@ -219,10 +228,17 @@ def _measured(engine: Engine, fabric: Fabric, options: EngineOptions, seed: int)
         routing = engine.route(fabric, options)
     if LOOP_FREE in routing.provenance.options:
         raise RoutingError(f"{engine.name} closes a credit loop on this fabric (allow more VLs)")
-    loads = channel_loads(fabric, routing, threads=options.threads)
-    share = min(all_to_all_share(fabric, loads), INFINITE)
+    digest = hashlib.sha256(np.ascontiguousarray(routing.lft)).digest()
+    if digest not in throughputs:
+        throughputs[digest] = _throughput(fabric, routing, seed, options.threads)
+    return Tried(engine.name, routing, *throughputs[digest])
+
+
+def _throughput(fabric: Fabric, routing: Routing, seed: int, threads: int) -> tuple[float, float]:
+    """Return all-to-all share and bisection bandwidth of the tables, which depend on the LFTs only."""
+    share = min(all_to_all_share(fabric, channel_loads(fabric, routing, threads=threads)), INFINITE)
     if share > COUNTED_ON_TREES and top_switches(fabric) and not is_doubtful(fabric):
         share = COUNTED_ON_TREES
     patterns = PATTERNS if fabric.endports <= FEW_ENDPORTS else BISECTIONS
-    bisection = bisection_share(fabric, routing, seed=seed, bisections=patterns, threads=options.threads)
-    return Tried(engine.name, routing, share, 0.0 if math.isnan(bisection) else bisection)
+    bisection = bisection_share(fabric, routing, seed=seed, bisections=patterns, threads=threads)
+    return share, 0.0 if math.isnan(bisection) else bisection
