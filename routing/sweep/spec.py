@@ -199,11 +199,12 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
 
 
 def _product(block: Block, fabric: Fabric, targets: Sequence[Target], cases: Sequence[str]) -> Iterator[Task]:
+    digest = digest_of(fabric)
     for target in targets:
         for mode in block.modes:
             for seed in block.seeds:
                 for case in cases:
-                    yield Task(fabric.name, digest_of(fabric), target, case, seed, mode)
+                    yield Task(fabric.name, digest, target, case, seed, mode)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
