@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
+from statements import parts_of, statements
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("ibnue", "routing", "osm_plugin", "ibsim_fixtures", "benchmarks")
@@ -38,7 +39,7 @@ def imported(node: ast.AST, modules: set[str]) -> Iterator[str]:
             inner = f"{node.module}.{alias.name}"
             if inner in modules or node.module in modules:
                 yield inner if inner in modules else node.module
-    for child in ast.iter_child_nodes(node):
+    for child in parts_of(node):
         yield from imported(child, modules)
 
 
@@ -74,7 +75,7 @@ def test_no_folder_imports_itself_through_others():
     folders = nx.DiGraph()
     for path in sorted((ROOT / "routing").rglob("*.py")):
         here = module_name(path).split(".")[1:2]
-        for part in ast.walk(parsed(path.read_text())):
+        for part in statements(parsed(path.read_text())):
             if here and isinstance(part, ast.ImportFrom) and part.module and part.module.startswith("routing."):
                 folders.add_edge(here[0], part.module.split(".")[1])
     folders.remove_edges_from([(folder, folder) for folder in list(folders)])

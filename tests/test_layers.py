@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from statements import statements
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("routing", "osm_plugin", "ibsim_fixtures", "ibnue")
@@ -17,7 +18,7 @@ MOST_LAYERS = 10
 def imported(path):
     """Return the full names of all modules that a file imports, including imports inside functions."""
     found = []
-    for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for part in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(part, ast.Import):
             found += [name.name for name in part.names]
         elif isinstance(part, ast.ImportFrom) and part.module:

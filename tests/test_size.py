@@ -8,6 +8,7 @@ import tokenize
 from pathlib import Path
 
 import pytest
+from statements import statements
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("routing", "osm_plugin", "ibsim_fixtures", "ibnue")
@@ -26,8 +27,8 @@ def product(*suffixes):
 
 @functools.cache
 def nodes(path):
-    """Return the nodes of the syntax tree of a module."""
-    return list(ast.walk(ast.parse(path.read_text())))
+    """Return the statements of a module."""
+    return list(statements(ast.parse(path.read_text())))
 
 
 def python_functions(path):

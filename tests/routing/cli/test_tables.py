@@ -329,7 +329,7 @@ def test_a_reader_of_the_pipe_that_leaves_is_no_error(torus, routed, python):
 
 def test_interrupt_leaves_nothing_behind(tmp_path, python):
     """After Ctrl-C while files are written, the status is 130, one line is printed, and no file is left."""
-    run("fabric", "torus", "16x16x8", "-o", tmp_path / "big.net")
+    run("fabric", "torus", "12x12x8", "-o", tmp_path / "big.net")
     process = python(
         "-m", "routing.cli", "route", tmp_path / "big.net", "-e", "minhop", "--effort", "0", "-o", tmp_path / "out"
     )

@@ -89,7 +89,7 @@ def test_any_number_of_threads_gives_the_same():
     sl = rng.integers(0, 4, lft.shape).astype(np.uint8)
     routing = Routing(lft, sl, identity_sl2vl(4), 4, 4, Provenance("random"))
     one = prove(fabric, routing, threads=1)
-    for threads in (2, 3, 8):
+    for threads in (3, 8):
         many = prove(fabric, routing, threads=threads)
         assert (one.hops == many.hops).all()
         assert one.credit_loop == many.credit_loop

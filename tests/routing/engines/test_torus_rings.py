@@ -69,7 +69,7 @@ def test_a_missing_link_leaves_the_rings_in_place():
     assert sorted(rings.length.tolist()) == [0, 5, 6]
 
 
-@pytest.mark.parametrize(("size", "vls", "least"), [("10x10", 4, 0.95), ("8x8x8", 8, 0.89), ("9x9", 4, 0.99)])
+@pytest.mark.parametrize(("size", "vls", "least"), [("10x10", 4, 0.95), ("6x6x6", 8, 0.97), ("9x9", 4, 0.99)])
 def test_lash_holds_a_torus_in_two_vls_a_dimension(size, vls, least):
     fabric = generate("torus", [size], cas=2)
     routing = ENGINES["lash"].route(fabric, EngineOptions(vls=vls, effort=0.1))
@@ -82,7 +82,7 @@ def test_lash_holds_a_torus_in_two_vls_a_dimension(size, vls, least):
 
 
 def test_no_search_says_that_it_needs_what_it_may_use():
-    fabric = generate("torus", ["8x8x8"], cas=1)
+    fabric = generate("torus", ["6x6x6"], cas=1)
     links = sorted(set(fabric.channels.link.tolist()))
     broken = fabric.without_links(links[::50])
     with pytest.raises(NotEnoughVLs) as problem:

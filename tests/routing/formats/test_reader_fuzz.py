@@ -140,26 +140,26 @@ def test_random_bytes_are_read_or_refused(samples, start, noise):
 
 
 LONG = {
-    "net": b'Switch 2 "s"\n' + b"[1] " * 500_000,
-    "net lines": b'Switch 2 "s"\n\n' + b"vendid=1\n" * 100_000 + b"x\n",
-    "ibnetdiscover": b'Switch\t2 "S-0000000000000001"\t\t# "' + b'" lid 1 ' * 300_000,
-    "subnet.lst": b"{ SW Ports:" + b"{ SW Ports:" * 200_000,
-    "ports report": b"CA 1 1 0x1 4x SDR - SW 1 1 0x2 ( '" + b"' - '" * 300_000,
-    "ports": b"CA 1 1 0x1 4x SDR - SW 1 1 0x2 ( 'a' - 'b' )\n" * 40_000,
-    "iblinkinfo": b"   1    1[  ] ==(" * 200_000,
-    "iblinkinfo quotes": b'0x1 "' + b'" 1 ' * 500_000,
-    "topology": b" P1 -> a b P1\n" + b" " * 1_000_000 + b"x -" + b"4x-" * 300_000,
-    "plan": b"StartDevice,StartPort,EndDevice,EndPort\n" + b"," * 2_000_000,
-    "plan quotes": b"StartDevice,StartPort,EndDevice,EndPort\n" + b'"",' * 5_000 + b'"\n' * 100_000,
-    "database": b"START_NODES\n" * 2 + b"A,B\n" * 300_000,
-    "comments": b"#\n" * 1_000_000 + b"{",
-    "JSON": b"[" * 1_000_000,
-    "JSON object": b"{" + b'"a":{' * 500_000,
-    "JSON number": b'{"schema": "ibnue-fabric/1", "switches": ' + b"9" * 1_000_000 + b"}",
-    "GraphML": b"<a>" * 500_000,
-    "DOT": b"graph" + b"{" * 500_000,
-    "nothing": b" " * 4_000_000,
-    "bytes": b"\xff" * 2_000_000,
+    "net": b'Switch 2 "s"\n' + b"[1] " * 125_000,
+    "net lines": b'Switch 2 "s"\n\n' + b"vendid=1\n" * 25_000 + b"x\n",
+    "ibnetdiscover": b'Switch\t2 "S-0000000000000001"\t\t# "' + b'" lid 1 ' * 75_000,
+    "subnet.lst": b"{ SW Ports:" + b"{ SW Ports:" * 50_000,
+    "ports report": b"CA 1 1 0x1 4x SDR - SW 1 1 0x2 ( '" + b"' - '" * 75_000,
+    "ports": b"CA 1 1 0x1 4x SDR - SW 1 1 0x2 ( 'a' - 'b' )\n" * 10_000,
+    "iblinkinfo": b"   1    1[  ] ==(" * 50_000,
+    "iblinkinfo quotes": b'0x1 "' + b'" 1 ' * 125_000,
+    "topology": b" P1 -> a b P1\n" + b" " * 250_000 + b"x -" + b"4x-" * 75_000,
+    "plan": b"StartDevice,StartPort,EndDevice,EndPort\n" + b"," * 500_000,
+    "plan quotes": b"StartDevice,StartPort,EndDevice,EndPort\n" + b'"",' * 5_000 + b'"\n' * 25_000,
+    "database": b"START_NODES\n" * 2 + b"A,B\n" * 75_000,
+    "comments": b"#\n" * 250_000 + b"{",
+    "JSON": b"[" * 250_000,
+    "JSON object": b"{" + b'"a":{' * 125_000,
+    "JSON number": b'{"schema": "ibnue-fabric/1", "switches": ' + b"9" * 250_000 + b"}",
+    "GraphML": b"<a>" * 125_000,
+    "DOT": b"graph" + b"{" * 125_000,
+    "nothing": b" " * 1_000_000,
+    "bytes": b"\xff" * 500_000,
 }
 
 
@@ -169,7 +169,7 @@ def test_long_nonsense_ends_soon(tmp_path, name):
     begin = time.process_time()
     with pytest.raises(IbnueError):
         read_fabric(tmp_path / "long")
-    assert time.process_time() - begin < 10  # this limit is in seconds; a reader of quadratic time would take hours
+    assert time.process_time() - begin < 2.5  # this limit is in seconds; a reader of quadratic time would take minutes
 
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ def test_one_more_fault_after_a_last_resort():
     baseline, options = published("6x6", 2)
     less, found = without(baseline, options, 19)
     before = Published(less, found.routing, found.proof)
-    for link in np.unique(less.channels.link).tolist()[::18]:
+    for link in np.unique(less.channels.link).tolist()[::36]:
         fewer = less.without_links([link])
         more = reroute(ENGINE, options, before, fewer, baseline=baseline)
         proof = prove(fewer, more.routing, threads=1)

@@ -24,6 +24,8 @@ LONG = {
     ("request-grant", "implicit rate regulation, links of 1.2 times the rate"),
     # The case "a deadlock that stays, by flow control" compares the same two ways to detect a deadlock.
     ("detection", "tables without a credit loop, by flow control"),
+    # test_remedies.py checks the masters of as many seeds.
+    ("ring-remedies", "Loop Breaker, 1000 seeds"),
 }
 CASES = [
     pytest.param(name, case.name, marks=[pytest.mark.slow] * ((name, None) in LONG or (name, case.name) in LONG))

@@ -39,6 +39,9 @@ def processes(*commands, folder):
         "PYTHONPATH": os.pathsep.join([str(Path(routing.__file__).parents[1]), str(HERE)]),
         # A batch whose worker dies returns at once, so that ibnue handles it.
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
+        # Dask measures delays and profiles tasks all the time, which takes most of the CPU time of a small sweep.
+        "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+        "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     }
     started = []
     try:

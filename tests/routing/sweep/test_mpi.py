@@ -20,9 +20,9 @@ pytest.importorskip("mpi4py")
 MPIEXEC = shutil.which("mpiexec")
 pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec (install openmpi-bin or mpich)")
 RANKS = 3
-SWEEP = ["sweep", "torus:4x4", "-e", "updn", "-e", "nue:effort=0.1", "--links", "all", "--switches", "all"]
+SWEEP = ["sweep", "torus:3x3", "-e", "updn:effort=0.1", "-e", "nue:effort=0.1", "--links", "all", "--switches", "all"]
 MORE = 100
-TASKS = 2 * (1 + 32 + 16)
+TASKS = 2 * (1 + 18 + 9)
 
 
 def start(*args, ranks=RANKS, cwd):
