@@ -228,7 +228,7 @@ def _measured(
         routing = engine.route(fabric, options)
     if LOOP_FREE in routing.provenance.options:
         raise RoutingError(f"{engine.name} closes a credit loop on this fabric (allow more VLs)")
-    digest = hashlib.sha256(np.ascontiguousarray(routing.lft)).digest()
+    digest = hashlib.sha256(np.ascontiguousarray(routing.lft).data).digest()
     if digest not in throughputs:
         throughputs[digest] = _throughput(fabric, routing, seed, options.threads)
     return Tried(engine.name, routing, *throughputs[digest])
