@@ -2,61 +2,60 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from routing.grids.frame import Neighbours
-from routing.grids.growth import MISFIT, MISSING, Growth, Position
+from routing.grids.growth import HOLE, MISFIT, MISSING, Growth, Position
+
+MOST_NEIGHBOURS = 2
+"""Largest number of neighbours of a switch that is attached to a grid."""
 
 
 def grid_switches(near: Neighbours, component: Sequence[int]) -> list[int]:
-    """Return the switches of a component that can be switches of a grid, ascending.
+    """Return the switches of a component that cannot be attached to a grid, ascending.
 
-    ``near`` has the neighbours of each switch.  In a grid without missing links, each switch has at least half as many
-    neighbours as any other switch: at the end of a line, a switch has one neighbour in this dimension instead of two.
-    So a switch is left out if it has less than half of the median number of neighbours.  The links to such a switch no
-    longer count for its neighbours, so that these may be left out, too.
+    ``near`` has the neighbours of each switch.  Neighbours without a further neighbour do not count here.  Switches
+    with at most :data:`MOST_NEIGHBOURS` neighbours are left out, unless most switches of the component have so few
+    neighbours, as in a ring.  Corners of a grid may be left out, too.
     """
-    degree = {switch: len(near[switch]) for switch in component}
-    least = statistics.median(degree.values()) / 2
-    left_out = [switch for switch in component if degree[switch] < least]
-    for switch in left_out:  # The loop also visits the switches that it appends.
-        for other in near[switch]:
-            degree[other] -= 1
-            if degree[other] < least <= degree[other] + 1:
-                left_out.append(other)
-    return sorted(set(component) - set(left_out))
+    count = {switch: sum(len(near[other]) > 1 for other in near[switch]) for switch in component}
+    least = min(MOST_NEIGHBOURS + 1, math.ceil(statistics.median(count.values())))
+    return [switch for switch in component if count[switch] >= least]
 
 
-def may_belong(near: Neighbours, grown: Growth, left_out: int) -> bool:
-    """Return whether switches without a position may belong to a grid.
+def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set[int]:
+    """Return the switches without a position that may belong to a grid.
 
-    ``near`` has the neighbours of each switch, ``grown`` has the coordinates of the other switches, and ``left_out`` is
-    the number of switches without a position.  These switches may belong to the grid in three cases:
+    ``near`` has the neighbours of each switch, ``grown`` has the coordinates of the other switches, and ``left_out``
+    has the switches without a position.  Switches may belong to the grid in two cases:
 
-    - The grid has at least as many free positions as there are such switches.
-    - One of the switches would lower the cost (:meth:`Growth.cost`) at some free position inside the grid.  Without a
-      position, its links to the grid are links that do not fit.  At the position, some links fit, and others are
-      missing.
-    - The switches could fill at least half of a further slice of the grid.  A slice is all positions with one value of
-      one coordinate.
+    - The cost (see :meth:`Growth.cost`) falls if the switch gets a free position inside the grid.
+    - Such switches could fill more than half of a further slice of the grid.  A slice is all positions with one value
+      of one coordinate.  Switches without a link to a switch with a position could be in any slice.
+
+    If several switches fit a position, the switch with the lowest cost gets the position.
     """
-    place, box = grown.position, grown.extent()
-    if grown.volume() - len(place) >= left_out:
-        return True
-    beyond: dict[tuple[int, int], set[Position]] = {}
-    beside = {other for one in place for other in near[one] if other not in place}
-    for switch in beside:
-        placed = [place[other] for other in near[switch] if other in place]
-        votes = Counter(free for position in placed for free in grown.around(position) if free not in grown.at)
+    box = grown.extent()
+    farther = {switch for switch in left_out if near[switch] <= left_out}
+    costs: dict[tuple[int, int] | None, list[tuple[int, int, Position]]] = defaultdict(list)
+    for switch in left_out:
+        places = (grown.position[other] for other in near[switch] if other in grown.position)
+        votes = Counter(free for place in places for free in grown.around(place) if free not in grown.at)
         for free, fitting in votes.items():
-            outside = [(a, here) for a, here in enumerate(free) if not box[a][0] <= here <= box[a][1]]
-            for side in outside:
-                beyond.setdefault(side, set()).add(free)
-            linked = sum(next_to in grown.at for next_to in grown.around(free))
-            if not outside and MISSING * (linked - fitting) < MISFIT * fitting:
-                return True
-    farther = left_out - len(beside)
-    slices = (grown.volume() // (box[axis][1] - box[axis][0] + 1) for axis, _ in beyond)
-    return any(2 * (len(free) + farther) >= size for free, size in zip(beyond.values(), slices, strict=True))
+            side = next(((a, at) for a, at in enumerate(free) if not box[a][0] <= at <= box[a][1]), None)
+            linked = sum(beside in grown.at for beside in grown.around(free))
+            costs[side].append((MISSING * (linked - fitting) - MISFIT * fitting, switch, free))
+    found = set[int]()
+    for side in sorted(costs, key=lambda side: side or ()):  # Positions inside the grid come first.
+        chosen: dict[int, Position] = {}
+        for cost, switch, free in sorted(costs[side]):
+            if cost < (0 if side else HOLE) and switch not in found | chosen.keys() and free not in chosen.values():
+                chosen[switch] = free
+        for filled in (chosen.keys(), chosen.keys() | farther):
+            if not side or 2 * len(filled) * (box[side[0]][1] - box[side[0]][0] + 1) > grown.volume():
+                found |= filled
+                break
+    return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import itertools
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,8 +16,8 @@ import numpy.typing as npt
 
 from routing.errors import RoutingError
 from routing.fabric import Fabric
-from routing.grids.attached import grid_switches, may_belong
-from routing.grids.frame import Neighbours, frames, has_squares
+from routing.grids.attached import MOST_NEIGHBOURS, fitting_switches, grid_switches
+from routing.grids.frame import Frame, Neighbours, frames, has_squares
 from routing.grids.growth import Growth
 from routing.grids.squares import by_squares
 
@@ -62,6 +63,14 @@ value.
 MOST_MISFITS = 0.05
 """Largest share of links that may be miscabled; two links may be miscabled in any case.  Coordinates are rejected as
 not plausible if more links do not fit them.
+"""
+FEWEST_INNER = 9
+"""Least number of switches of a grid to which switches are attached.  Parts of many other fabrics resemble a smaller
+grid.
+"""
+SMALL = 24
+"""In components of up to this number of switches, a single attached switch may be a switch of another grid.  For
+example, a 2x6 torus without one switch resembles a 2x5 mesh with an attached switch.
 """
 LEAST_PRESENT = 0.7
 """Coordinates are plausible only if at least this share of the positions in the grid have a switch.  At least this
@@ -130,11 +139,15 @@ class Coordinates:
         A grid for each connected component; the grid with the most switches comes first.
     miscabled
         int64[M], rows of the fabric's cables: links between switches that are not neighbours by the coordinates of
-        any grid.
+        any grid.  Links to attached switches are left out.
+    attached
+        Rows of the switches that are attached to a grid, such as I/O switches.  An attached switch has no
+        coordinates, and at most :data:`.attached.MOST_NEIGHBOURS` neighbours.
     """
 
     grids: tuple[Grid, ...]
     miscabled: npt.NDArray[np.int64]
+    attached: tuple[int, ...] = ()
 
 
 _FOUND: WeakKeyDictionary[Fabric, Coordinates | str] = WeakKeyDictionary()
@@ -181,7 +194,10 @@ def _search(fabric: Fabric) -> Coordinates:
     ]
     members = [np.flatnonzero(fabric.component == part) for part in range(int(fabric.component.max(initial=-1)) + 1)]
     grids = [_grid_of(near, part.tolist()) for part in sorted(members, key=lambda part: (-len(part), int(part[0])))]
-    return Coordinates(tuple(grids), misfitting_links(fabric, grids))
+    placed = {switch for grid in grids for switch in grid.switches.tolist()}
+    others = [switch for switch in range(fabric.switches) if switch not in placed]
+    attached = tuple(switch for switch in others if len(near[switch]) <= MOST_NEIGHBOURS)
+    return Coordinates(tuple(grids), misfitting_links(fabric, grids, attached), attached)
 
 
 def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
@@ -192,21 +208,64 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     NotAGrid
         The component has no coordinates.
     """
-    links = sum(len(near[switch]) for switch in component) // 2
-    most = max(FEWEST_STARTS, VISITS // max(links, 1))
-    starts = min(STARTS, most)
-    candidates = frames(near, component, starts, len(component) / LEAST_PRESENT)
-    from_these = []
+    first, candidates = itertools.tee(_frames(near, component))
+    grown = _by_squares(near, component, first)
+    if grown is None:
+        grown = _without_attached(near, component)
+        one_is_left_out = grown is not None and len(grown.position) == len(component) - 1
+        # Perhaps the switches without a position are all switches of the grid, or of another grid.
+        if grown is None or grown.volume() >= len(component) or (one_is_left_out and len(component) <= SMALL):
+            whole = _spread(near, component, candidates)
+            grown = min(filter(None, (whole, grown)), key=Growth.cost, default=None)
+    if grown is None:
+        raise NotAGrid(
+            f"{len(component)} switches have no coordinates of a mesh, torus, HyperX or hypercube, "
+            "not even one with missing links (use updn, nue or dfsssp)"
+        )
+    return _canonical(grown)
+
+
+def _frames(near: Neighbours, component: Sequence[int]) -> Iterator[Frame]:
+    """Yield the frames from which coordinates of a component are spread."""
+    return frames(near, component, min(STARTS, _most_starts(near, component)), len(component) / LEAST_PRESENT)
+
+
+def _most_starts(near: Neighbours, component: Sequence[int]) -> int:
+    """Return the number of starts that the limit :data:`VISITS` allows."""
+    return max(FEWEST_STARTS, VISITS // max(_links(near, component), 1))
+
+
+def _links(near: Neighbours, component: Sequence[int]) -> int:
+    """Return the number of links of a component.  Parallel links count once."""
+    return sum(len(near[switch]) for switch in component) // 2
+
+
+def _by_squares(
+    near: Neighbours, component: Sequence[int], candidates: Iterable[Frame], good: float = GOOD
+) -> Growth | None:
+    """Return coordinates that all links fit, from the first frames of ``candidates``.  None: squares determine no such
+    coordinates, or the cost per link is higher than ``good``.
+    """
+    most = good * _links(near, component)
     for frame in itertools.islice(candidates, BY_SQUARES):
-        from_these.append(frame)
         grown = by_squares(near, frame)
-        if grown is not None and grown.cost() <= GOOD * links and _is_plausible(near, component, grown):
-            return _canonical(grown)
-    if (grown := _without_attached(near, component)) is not None:
-        return _canonical(grown)
+        if grown is not None and grown.cost() <= most and _is_plausible(near, component, grown):
+            return grown
+    return None
+
+
+def _spread(
+    near: Neighbours, component: Sequence[int], candidates: Iterable[Frame], good: float = GOOD
+) -> Growth | None:
+    """Return the coordinates with the lowest cost that several attempts find.  None: they find no plausible
+    coordinates.
+
+    The first coordinates that all links fit are returned at once if the cost per link is at most ``good``.
+    """
+    links, most = _links(near, component), _most_starts(near, component)
     # On a fabric that is not a grid, most attempts fail only after many steps.  A fabric with too few squares is not a
     # grid, so no attempt is made.
-    from_these = [*from_these, *candidates] if has_squares(near, component) else []
+    from_these = list(candidates) if has_squares(near, component) else []
     starts = len(from_these)
     best: tuple[tuple[bool, int], Growth] | None = None
     seen = 0
@@ -227,35 +286,33 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
             best = cost, grown
         seen = seen + 1 if cost == best[0] and best[1] is not grown else 1 if best[1] is grown else seen
         agreeing = AGREEING_MISFITS if len(best[1].misfits()) > 2 else AGREEING
-        if (cost[1] <= GOOD * links and not grown.misfits()) or (seen >= agreeing and not cost[0]):
+        if not cost[0] and (seen >= agreeing or (cost[1] <= good * links and not grown.misfits())):
             break
-    if best is None or best[0][0]:
-        raise NotAGrid(
-            f"{len(component)} switches have no coordinates of a mesh, torus, HyperX or hypercube, "
-            "not even one with missing links (use updn, nue or dfsssp)"
-        )
-    return _canonical(best[1])
+    return None if best is None or best[0][0] else best[1]
 
 
 def _without_attached(near: Neighbours, component: Sequence[int]) -> Growth | None:
     """Return coordinates of the switches of a grid to which other switches are attached, such as I/O switches.
 
-    A search from all switches would take the attached switches for a further dimension, and would try many starts.  The
-    result is None if no switch is attached, if more switches are attached than the grid has, or if attached switches
-    may belong to the grid.  It is also None if no coordinates were found that all links of the grid fit, or if too much
-    of the grid is missing (:data:`GOOD`).
+    A search from all switches would take the attached switches for a further dimension, and would try many starts.  So
+    switches with few neighbours are left out first.  Those that fit the coordinates of the others are taken back, and
+    the search is repeated.  The links of the result include the links to attached switches, which do not fit.
+
+    The result is None if no switch is attached, if more switches are attached than the grid has, if the grid is smaller
+    than :data:`FEWEST_INNER`, or if no coordinates were found.
     """
-    inner = grid_switches(near, component)
-    if not len(component) / 2 <= len(inner) < len(component):
-        return None
-    linked = [neighbours.intersection(inner) for neighbours in near]
-    links = sum(len(linked[switch]) for switch in inner) // 2
-    for frame in itertools.islice(frames(linked, inner, BY_SQUARES, len(inner) / LEAST_PRESENT), BY_SQUARES):
-        grown = by_squares(linked, frame) or Growth.of(linked, frame)
-        if not (grown.has_failed or grown.misfits()) and _is_plausible(linked, inner, grown):
-            return (
-                None if grown.cost() > GOOD * links or may_belong(near, grown, len(component) - len(inner)) else grown
-            )
+    # At first, the cost is not limited, because corners of the grid may be left out.
+    inner, good = grid_switches(near, component), math.inf
+    while max(FEWEST_INNER, len(component) / 2) <= len(inner) < len(component):
+        linked = [neighbours.intersection(inner) for neighbours in near]
+        first, candidates = itertools.tee(_frames(linked, inner))
+        grown = _by_squares(linked, inner, first, good) or _spread(linked, inner, candidates, good)
+        if grown is None:
+            return None
+        fitting = fitting_switches(near, grown, set(component) - set(inner))
+        if not fitting and (good == GOOD or grown.misfits() or grown.cost() <= GOOD * _links(linked, inner)):
+            return grown.over(near)
+        inner, good = sorted({*inner, *fitting}), GOOD
     return None
 
 
@@ -263,8 +320,7 @@ def has_complete_grid(near: Neighbours, component: Sequence[int]) -> bool:
     """Return whether a component is a complete grid: squares determine its coordinates, and no switch and no link is
     missing.
     """
-    links = sum(len(near[switch]) for switch in component) // 2
-    candidates = frames(near, component, BY_SQUARES, len(component))
+    links, candidates = _links(near, component), frames(near, component, BY_SQUARES, len(component))
     every = (by_squares(near, frame) for frame in itertools.islice(candidates, BY_SQUARES))
     return any(
         grown is not None
@@ -278,8 +334,7 @@ def _is_plausible(near: Neighbours, component: Sequence[int], grown: Growth) -> 
     """Return whether coordinates are plausible: few links do not fit the coordinates, and few links and switches are
     missing.
     """
-    links = sum(len(near[switch]) for switch in component) // 2
-    misfits = len(grown.misfits())
+    links, misfits = _links(near, component), len(grown.misfits())
     if misfits > max(2, MOST_MISFITS * links) or len(grown.position) < len(component) - misfits:
         return False
     return (
@@ -391,14 +446,14 @@ def axes_inside(grid: Grid, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> tup
     return inside, links_axis(grid, grid.position[row[src[inside]]], grid.position[row[dst[inside]]])[0]
 
 
-def misfitting_links(fabric: Fabric, grids: Sequence[Grid]) -> npt.NDArray[np.int64]:
+def misfitting_links(fabric: Fabric, grids: Sequence[Grid], attached: Sequence[int] = ()) -> npt.NDArray[np.int64]:
     """Return the links between switches that fit the coordinates of no grid, int64[M], rows of the fabric's cables.
 
     A link fits a grid if both of its switches have coordinates in the grid, and are neighbours by these coordinates
-    (:func:`links_axis`).
+    (:func:`links_axis`).  Links to the switches ``attached`` are left out.
     """
     channels = fabric.channels
-    fits = np.zeros(len(channels), bool)
+    fits = np.isin(channels.src, attached) | np.isin(channels.dst, attached)
     for grid in grids:
         inside, axis = axes_inside(grid, channels.src, channels.dst)
         fits[inside] = axis >= 0

@@ -6,7 +6,7 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from routing.grids.frame import Frame, Neighbours
 
@@ -124,6 +124,13 @@ class Growth:
             if low is not None:
                 made._put(low, _unit(count, axis, -1))
         return made
+
+    def over(self, near: Neighbours) -> Growth:
+        """Return the same coordinates in a fabric with more switches.  ``near`` has all neighbours of each switch.
+
+        The links to switches without a position do not fit.
+        """
+        return replace(self, near=near, known_misfits=None, _around=None)
 
     def around(self, position: Position) -> Iterator[Position]:
         """Yield the positions to which links may lead from a position."""

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from routing.fabric import Fabric
 from routing.grids.coordinates import Coordinates, Grid, Kind, axes_inside, misfitting_links
-from routing.grids.paths import MOST_NEIGHBOURS
 from routing.grids.undone_swaps import undone_swaps
 from routing.numerals import count_noun
 
@@ -39,7 +38,7 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
 
     The result has the key ``coordinates``, and up to four keys with lists of links:
 
-    - ``attached``: links to attached switches (:func:`leads_to_attached`).
+    - ``attached``: links to attached switches (:attr:`.Coordinates.attached`).
     - ``miscabled``: other links that contradict the coordinates.
     - ``miscabled_instead``: other links, of which some may be miscabled instead (:func:`alternative_links`).
     - ``surplus``: links of bundles that have more links than usual (:func:`surplus_links`).
@@ -48,30 +47,15 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
     found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in grids[:MOST_GRIDS])}
     if len(grids) > MOST_GRIDS:
         found["coordinates"] = f"{found['coordinates']}; {count_noun(len(grids) - MOST_GRIDS, 'more part')}"
-    attached = leads_to_attached(fabric, coordinates, coordinates.miscabled)
     for key, links in (
-        ("attached", coordinates.miscabled[attached]),
-        ("miscabled", coordinates.miscabled[~attached]),
+        ("attached", np.setdiff1d(misfitting_links(fabric, grids), coordinates.miscabled)),
+        ("miscabled", coordinates.miscabled),
         ("miscabled_instead", alternative_links(fabric, coordinates)),
         ("surplus", surplus_links(fabric, coordinates)),
     ):
         if len(links):
             found[key] = link_names(fabric, links)
     return found
-
-
-def leads_to_attached(fabric: Fabric, coordinates: Coordinates, links: Ints) -> npt.NDArray[np.bool_]:
-    """Return bool[links]: whether one end of each link is an attached switch, such as an I/O switch.
-
-    An attached switch has no coordinates, and one or two neighbours.
-    """
-    between = fabric.link_device[(fabric.link_device < fabric.switches).all(axis=1)]
-    pairs = np.unique(np.sort(between[between[:, 0] != between[:, 1]], axis=1), axis=0)
-    attached: npt.NDArray[np.bool_] = np.bincount(pairs.ravel(), minlength=fabric.switches) <= MOST_NEIGHBOURS
-    for grid in coordinates.grids:
-        attached[grid.switches] = False
-    ends = fabric.link_device[links]
-    return attached[ends[:, 0]] | attached[ends[:, 1]]
 
 
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
@@ -105,15 +89,15 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
         inside = np.searchsorted(grid.switches, np.intersect1d(ends, grid.switches))
         if not 0 < len(inside) <= MOST_ENDS:
             continue
-        most = _fitting_pairs(fabric, coordinates)
+        most = _fitting_pairs(fabric, coordinates.miscabled)
         for a, b in combinations(inside.tolist(), 2):
             position = grid.position.copy()
             position[[a, b]] = position[[b, a]]
             grids = list(coordinates.grids)
             grids[number] = replace(grid, position=position)
-            other = replace(coordinates, grids=tuple(grids), miscabled=misfitting_links(fabric, grids))
-            if _fitting_pairs(fabric, other) >= most:
-                found.append(other.miscabled)
+            misfits = misfitting_links(fabric, grids, coordinates.attached)
+            if _fitting_pairs(fabric, misfits) >= most:
+                found.append(misfits)
     # Two links that do not fit already explain a swap of two cables.  Swapped cables are searched for only if fewer
     # links do not fit.
     if len(coordinates.miscabled) < 2:
@@ -121,9 +105,9 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     return np.setdiff1d(np.concatenate(found), coordinates.miscabled)
 
 
-def _fitting_pairs(fabric: Fabric, coordinates: Coordinates) -> int:
-    """Return the number of pairs of switches that have a link which fits the coordinates."""
-    fits = np.setdiff1d(np.unique(fabric.channels.link), coordinates.miscabled)
+def _fitting_pairs(fabric: Fabric, misfits: Ints) -> int:
+    """Return the number of pairs of switches that have a link which is not in ``misfits``, rows of the cables."""
+    fits = np.setdiff1d(np.unique(fabric.channels.link), misfits)
     return len(np.unique(np.sort(fabric.link_device[fits], axis=1), axis=0))
 
 

@@ -18,9 +18,6 @@ NONE = 255
 
 Hops = npt.NDArray[np.uint8]
 
-MOST_NEIGHBOURS = 2
-"""Largest number of neighbours of a switch that is attached to a grid."""
-
 
 @dataclass(frozen=True, eq=False)
 class GridPaths:
@@ -130,8 +127,7 @@ def _add_attached(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles
     reached = np.zeros(fabric.switches, bool)
     for grid in coordinates.grids:
         reached[grid.switches] = True
-    attached = [switch for switch in np.flatnonzero(~reached).tolist() if len(near[switch]) <= MOST_NEIGHBOURS]
-    while ready := [switch for switch in attached if not reached[switch] and reached[near[switch]].any()]:
+    while ready := [switch for switch in coordinates.attached if not reached[switch] and reached[near[switch]].any()]:
         for switch in ready:
             over = [other for other in near[switch] if reached[other]]
             ends = reached & (fabric.component == fabric.component[switch])

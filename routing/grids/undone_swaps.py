@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.fabric import Fabric
-from routing.grids.coordinates import Grid, has_complete_grid
+from routing.grids.coordinates import Grid, axes_inside, has_complete_grid
 
 MOST_CABLES, MOST_CHECKS = 100, 400
 """Two limits.  The search runs only for grids with at most MOST_CABLES cables.  It checks for at most MOST_CHECKS swaps
@@ -35,7 +35,8 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     Cost: O(K) for each pair of the K cables, and a search for coordinates for up to :data:`MOST_CHECKS` pairs.
     """
     channels, found = fabric.channels, set[int]()
-    own = np.flatnonzero(np.isin(channels.src, grid.switches) & (channels.src < channels.dst))
+    inside, _ = axes_inside(grid, channels.src, channels.dst)
+    own = inside[channels.src[inside] < channels.dst[inside]]
     if len(own) > MOST_CABLES:
         return np.zeros(0, np.int64)
     pairs = zip(channels.src[own].tolist(), channels.dst[own].tolist(), strict=True)

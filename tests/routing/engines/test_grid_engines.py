@@ -240,6 +240,7 @@ def test_detours_are_balanced(engine, name, size, share, least):
     [
         ("torus", "5x5x5", [[0], [7], [125], [9, 63], [126, 12], [20], [30, 130]]),
         ("torus", "5x5", [[3], [0]]),
+        ("torus", "5x5", [[3, 17], [0, 12], [24]]),
         ("torus", "5x5", [[switch] for switch in range(25)]),
         ("mesh", "5x5", [[0], [9]]),
     ],
