@@ -48,11 +48,11 @@ for name, engine in sorted(ENGINES.items()):
 @pytest.mark.parametrize(("engine", "options"), without_slow(SUPPORTED, SLOW), ids=str)
 def test_same_tables_at_any_number_of_threads(engine, options, same_tables):
     for fabric in FABRICS:
-        one, *others = [
+        one, other = [
             ENGINES[engine].route(fabric, EngineOptions(**options, effort=0.1, passes=2, threads=threads))
-            for threads in (1, 2, 4)
+            for threads in (1, 3)
         ]
-        assert all(same_tables(one, other) for other in others)
+        assert same_tables(one, other)
 
 
 def test_same_tables_whatever_python_hashes_by():

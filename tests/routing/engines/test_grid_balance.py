@@ -35,7 +35,7 @@ def faulty(name, size, seed, *, redundancy=1, missing=0.06):
 
 
 @pytest.mark.parametrize(("name", "size"), SHAPES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_moves_are_those_of_the_reference(name, size, seed):
     fabric = faulty(name, size, seed, redundancy=1 + seed % 2)
     routes = GridRoutes.of(fabric, EngineOptions())

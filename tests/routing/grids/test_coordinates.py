@@ -311,7 +311,7 @@ def test_swapped_cables_of_a_hyperx_are_found_within_the_work_limit():
 
 def test_the_search_for_swapped_cables_has_a_work_limit(monkeypatch):
     fabric = generate("mesh", ["7x3"], cas=1)
-    swapped = apply_faults(fabric, [parse_fault("swap sw1.2/4 sw2.1/3", fabric)])
+    swapped = apply_faults(fabric, [parse_fault("swap sw5.2/2 sw6.1/5", fabric)])
     (grid,) = find_coordinates(swapped).grids
     tried = []
     monkeypatch.setattr(module, "has_complete_grid", lambda *_: tried.append(1))
