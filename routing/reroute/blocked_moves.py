@@ -1,8 +1,9 @@
 """Find moves that would relieve the most loaded channels but close a CDG cycle, and make room for these moves.
 
-A blocked move needs CDG edges that close a cycle with the edges in use.  If the paths over some other edges of these
-cycles are moved away first, the cycles are gone, and the move becomes possible.  The edges to vacate are a minimum cut
-of the CDG, in which the capacity of an edge is the number of LFT entries that use it.
+A blocked move would add CDG edges that close cycles with the edges in use.  Each of these cycles also has edges that
+are in use already.  Once no path uses one of these edges in each cycle, the move closes no cycle any more.  The edges
+to vacate (to free of all paths) are a minimum cut of the CDG, in which the capacity of an edge is the number of LFT
+entries that use it.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from routing.reroute.column_tree import ColumnTree
 from routing.reroute.vacate import ALL_VLS, NotVacated, TablesInUse, Vacated, edge_usage, vacate
 
 CHANNELS, NEAR_PEAK = 8, 0.99
-"""Moves are listed that relieve at most CHANNELS channels: those with the highest utilisation, which must be at least
-NEAR_PEAK times the highest utilisation of all channels.
+"""Moves are listed only for the CHANNELS channels with the highest utilisation.  Of these channels, those below
+NEAR_PEAK times the highest utilisation are left out.
 """
 USERS, UPSTREAM = 24, 8
 """Moves are listed for at most ``USERS`` LIDs of each channel (the LIDs with the most flow).  For each of these LIDs,
 moves are listed for at most ``UPSTREAM`` switches whose paths use the channel (the switches nearest to the channel).
 """
 CUTS, EDGES_FOR_CUTS = 150, 9_000_000
-"""Two limits for the number of minimum cuts that are computed: CUTS, and EDGES_FOR_CUTS divided by the number of
-possible CDG edges of the fabric.  Eight cuts are allowed in any case.
+"""At most CUTS minimum cuts are computed.  In large fabrics, this limit falls to EDGES_FOR_CUTS divided by the number
+of possible CDG edges of the fabric, but not below 8.
 """
 SMALL_CUT = 5
-"""Number that is added to the number of LFT entries of each cut before cuts are compared.  So a cut that one entry uses
-and a cut that two entries use count as nearly equal.
+"""Number that is added to the number of LFT entries of each cut, before the relieved flow is divided by this number.
+Without the addition, a cut with one entry would come before a cut that has two entries and relieves nearly twice as
+much flow.
 """
 
 Wanted = tuple[int, tuple[tuple[int, int], ...]]
@@ -110,8 +112,8 @@ class BlockedMoves:
     in_use
         The tables in use, with their CDG and their load.
     usage
-        int64[edges], number of LFT entries that use each CDG edge.  An edge that cuts must not contain has a value
-        above the number of all LFT entries.
+        int64[edges], number of LFT entries that use each CDG edge.  If cuts must not contain an edge, its value is
+        larger: the number of all LFT entries of the fabric is added.
     """
 
     in_use: TablesInUse

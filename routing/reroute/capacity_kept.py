@@ -23,8 +23,8 @@ too long, or if the engine fails.
 class CapacityKept:
     """Rates of an end port with the new tables, divided by its rates with the earlier tables.
 
-    The all-to-all rate leaves out disconnected pairs of end ports.  So this rate can grow if fewer end ports send.  In
-    a bisection, a flow without a path has the rate 0.
+    The all-to-all rate leaves out disconnected pairs of end ports.  So the rate of the connected end ports can grow
+    after a fault, because less traffic shares the channels.  In a bisection, a flow without a path has the rate 0.
 
     Attributes
     ----------

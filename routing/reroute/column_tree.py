@@ -17,7 +17,7 @@ MORE_HOPS = 2
 
 @dataclass(frozen=True, eq=False)
 class ColumnTree:
-    """The paths to one LID that lead through one switch.
+    """The paths to one LID that lead through one switch, the root of the tree.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class ColumnTree:
     next_channel
         Next channel of each switch towards the LID, -1: none.
     order
-        The switch, and all switches whose paths lead through it, breadth-first.
+        The root, and then all switches whose paths lead through the root, in breadth-first order.
     flow
         Flow that each switch of ``order`` sends and forwards to the LID.
     """
@@ -42,7 +42,7 @@ class ColumnTree:
 
     @classmethod
     def of(cls, fabric: RepairFabric, ports: npt.NDArray[np.uint8], lid: int, root: int) -> ColumnTree:
-        """Return the paths through switch ``root``.  ``ports``: uint8[S], the LFT column of the LID."""
+        """Return the paths to ``lid`` through switch ``root``.  ``ports`` (uint8[S]) is the LFT column of the LID."""
         channels, target = fabric.channels, int(fabric.lid_switch[lid])
         chosen = channels.at_port[np.arange(len(ports)), ports]
         chosen[target] = -1

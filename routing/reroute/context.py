@@ -163,9 +163,10 @@ class RerouteContext:
         """
         request, baseline = self.request, self.request.baseline
         start = request.translated.routing
-        # The last entry of each path must name the port of the LID's owner.  The last entries are right already if the
-        # previous tables are complete, and all rows and columns stay the same.  Then the call is left out, because it
-        # takes long in large tables: the last entries are spread over all pages of memory.
+        # The call of set_delivery_entries makes the last entry of each path name the port of the LID's owner.  The call
+        # is skipped if the last entries are right already: the previous tables are complete, and all rows and columns
+        # stay the same.  The call takes long in large tables, because the last entries are spread over all pages of
+        # memory.
         if not (request.translated.in_place and request.before.proof.complete):
             start = set_delivery_entries(start, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:

@@ -51,12 +51,12 @@ def installed(
 ) -> Installed:
     """Return the old and the new tables in the same rows and columns, for the proof of a transition.
 
-    A switch stores ports and LID numbers.  So an old entry keeps its LID number, even if another device has that LID
-    now.  The entry also keeps its port, even if the port leads elsewhere now.  A new switch has the entries of
+    A switch stores a port for each LID number.  So an old entry keeps its LID number, even if another device has that
+    LID now.  The entry also keeps its port, even if the port leads elsewhere now.  A new switch has the entries of
     ``present``, or no entries (255) if ``present`` is None.
 
-    Each sender keeps the SL that it uses towards a LID number.  So the old SLs are matched by the GUID of the sender's
-    port and by the number of the destination LID.
+    A sender stores an SL for each LID number.  So an old SL belongs to the same sender (the port with the same GUID)
+    and to the same LID number, even if another device has that LID now.
 
     Parameters
     ----------

@@ -36,8 +36,8 @@ class Precomputed:
     with_baseline
         Whether ``dependencies`` include the dependencies of the baseline tables.
     ordered
-        Whether every dependency in the proof of ``before`` is known to follow the topological order of
-        ``dependencies``.
+        Whether the topological order of ``dependencies`` is known to be valid for all CDG edges in the proof of
+        ``before``, too: each of these edges leads to a channel that is later in the order.
     sl_of_vl
         uint8[V], the lowest SL in use on each VL of the certificate; 255 for a VL that no SL uses.
     differing_lids
@@ -120,13 +120,17 @@ def allowed_dependencies(
     -------
     dependencies : AcyclicCdg or None
         The CDG edges of the tables in force, and of the baseline tables.  Channels have their numbers in the fabric
-        ``base``.  The edges of the baseline tables are left out if both sets together have a cycle, if the two proofs
-        differ in strength or scope, if the CDG of the baseline is unknown, or if the tables in force have left the
-        baseline.  There are no edges if the tables in force have no certificate.  None if packets change their VL along
-        a path.
+        ``base``.  None if packets change their VL along a path.  There are no edges if the tables in force have no
+        certificate.
     with_baseline : bool
-        False if the edges of the baseline tables are left out, or if ``dependencies`` is None.  True in all other
-        cases, such as without baseline tables.
+        False if the edges of the baseline tables are left out (see Notes), or if ``dependencies`` is None.  True in all
+        other cases, such as without baseline tables.
+
+    Notes
+    -----
+    The edges of the baseline tables are left out in four cases: both sets of edges together have a cycle; the two
+    proofs differ in strength or scope; the CDG of the baseline tables is unknown; or rebalancing has released the
+    dependencies of the baseline tables (:attr:`.values.Published.left_baseline`).
     """
     proof = before.proof
     if proof.certificate is None:

@@ -37,8 +37,8 @@ class PreviousSls:
     row
         int32[S], earlier row of each switch, -1 for a new switch.
     sender
-        int64[L]: for each LID, the earlier LID of the port that has the LID now; -1 for a new port.  A LID that is gone
-        maps to itself.
+        int64[L]: the port with LID n now had LID ``sender[n]`` in the earlier fabric; -1 if the port is new.  If no
+        port has LID n any more, the value is n.
     """
 
     old: ServiceLevels
@@ -93,9 +93,9 @@ class PreviousSls:
     def table(self) -> Bytes:
         """Return the earlier SLs with rows and columns for the present switches and LIDs.
 
-        Rows of new senders and columns of new LIDs come from the new SL table.  If the new SL table distinguishes more
-        senders than the result does, these rows and columns hold SL 0.  If a port has moved to another switch, SLs by
-        source switch become SLs by source LID, because senders keep their SLs.
+        Rows of new senders and columns of new LIDs come from the new SL table.  These rows and columns hold SL 0 if the
+        new SL table distinguishes more senders than the result does, so that no single value of it fits.  If a port has
+        moved to another switch, SLs by source switch become SLs by source LID, because senders keep their SLs.
         """
         if self.old.by_lid:
             filler = self.new.table if self.new.by_lid else None

@@ -40,10 +40,13 @@ def prove_changes(
     known.  So only the changed paths are followed hop by hop.  The dependencies of the previous proof are checked
     against ``order``, unless ``increasing`` states that the caller has checked them.
 
-    ``hops`` (uint8[S, L]) is a copy of the numbers of hops in the previous proof.  This function may overwrite the
-    copy.  If ``hops`` is None, the function makes the copy.  ``missing_pages`` (uint8[N]) marks the pages of memory of
-    the previous LFTs that have missing entries.  If ``missing_pages`` is given, entries are compared only in the marked
-    pages, and in pages that the operating system reports as written.
+    ``hops`` (uint8[S, L]) is a copy of the numbers of hops in the previous proof, which this function may overwrite.
+    If ``hops`` is None, the function makes a copy itself.
+
+    ``missing_pages`` (uint8[N]) marks the pages of memory of the previous LFTs that have missing entries.  If it is
+    given, and the LFTs share unchanged memory with the previous LFTs, entries are compared only in the marked pages and
+    in pages written since.  The operating system reports which pages were written.  Otherwise, all entries are
+    compared.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers.  Devices that are gone neither send nor receive.
@@ -99,9 +102,10 @@ def _pages(
     was = translated.routing
     if missing is None or not translated.in_place:
         return None
-    # `routing.lft` has the new entries.  `was.lft` has the previous entries, with 255 for invalid ones.  An entry that
-    # became invalid can be 255 in `routing.lft`, too, so that a comparison of these two arrays would not find it.  So
-    # each of the two arrays is compared with `translated.earlier`, which has all previous entries, valid or not.
+    # There are three LFTs: `translated.earlier` has all previous entries, valid or not.  `was.lft` has 255 for the
+    # previous entries that became invalid.  `routing.lft` has the new entries.  An entry that became invalid can be 255
+    # in both `was.lft` and `routing.lft`, so that a comparison of these two would not find it.  So each of the two is
+    # compared with `translated.earlier`.
     now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
     if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
         return None

@@ -25,9 +25,10 @@ MOST_OF_TABLE, FEW_ENTRIES, MOST_MOVES = 100, 256, 1.5
 all entries, FEW_ENTRIES entries, and MOST_MOVES entries for each missing entry.
 """
 LARGE_TABLE_WORK, LARGE_TABLE_CHANGES = 2, 1 / 5000
-"""Limits of the last search of :func:`balance_repaired` in large tables.  The search may follow LARGE_TABLE_WORK
-additional hops for each table entry (at most :data:`MOST_WORK` additional hops).  The limit of changed entries is at
-least LARGE_TABLE_CHANGES for each table entry.  The limits are high, because no further moves follow this search.
+"""Limits of the last search of :func:`balance_repaired` in large tables.  The search may follow the hops that the first
+search has left over, plus LARGE_TABLE_WORK hops for each table entry (at most :data:`MOST_WORK`).  The limit of changed
+entries is at least LARGE_TABLE_CHANGES for each table entry.  The limits are high, because no further moves follow this
+search.
 """
 TOLERANCE = 0.0075
 """By default, a search ends when the highest utilisation exceeds the goal by at most this fraction.  So small an excess
@@ -42,8 +43,8 @@ FURTHER_TOLERANCE = 0.01
 end when the highest utilisation exceeds the goal by at most this fraction.
 """
 FURTHER_GAIN = 0.005
-"""Fraction by which the second or third search of :func:`balance_repaired`, or a later search, must lower the highest
-utilisation.  Otherwise the moves of this search are discarded.
+"""Fraction by which the second and the third search of :func:`balance_repaired`, and each search of
+:mod:`.strategies.further_moves`, must lower the highest utilisation.  Otherwise the moves of the search are discarded.
 """
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""
@@ -73,9 +74,9 @@ class Utilisation:
 
 
 def in_frame(frame: BaseNumbering, fabric: Fabric, flow: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Convert the flow on a fabric's channels to the channel numbers of a repair (``frame``), as int64[C].
+    """Convert the flow on a fabric's channels (``flow``) to the channel numbers of a repair, as int64[C].
 
-    Channels without a number in the repair are left out.
+    ``frame`` gives the channel numbers of the repair.  Channels of ``fabric`` without such a number are left out.
     """
     load = np.zeros(len(frame.base.channels), np.int64)
     number = frame.channel if fabric is frame.fabric else channel_numbers(fabric, frame.base)
@@ -149,8 +150,11 @@ def balance_repaired(
     - The second search runs if the highest utilisation is more than 1 % above the goal.  Its limit is ``changes`` + 0.5
       entries for each missing entry.
     - The third search runs if the highest utilisation is more than 2 % above the goal.  Its limit is
-      :data:`FURTHER_CHANGES` entries for each missing entry.  At least :data:`FEW_ENTRIES` entries, or 1 % of all
-      entries if this is less, may change in any case, because a few entries can carry much flow.
+      :data:`FURTHER_CHANGES` entries for each missing entry.  If few entries are missing, the limit is higher, because
+      a few entries can carry much flow: it is never below :data:`FEW_ENTRIES` entries, or below 1 % of all entries in
+      tables in which this is less.
+
+    Independent of these totals, :data:`MOST_OF_TABLE` limits the moves of each single search.
 
     For tables of more than :data:`routing.reroute.budget.LARGEST_MEDIUM_TABLE` entries, the second search is left out.
     The third search may then change more entries and follow more hops, because :mod:`.strategies.further_moves` makes
@@ -239,15 +243,16 @@ def move_entries(
         channels may exceed the utilisation of the relieved channel by at most this percentage.  Later passes make no
         such moves.
     prepares_sls
-        Whether SLs may change.  If a move closes a cycle on the VL of its packets, these packets may take another VL.
-        On that VL, neither their present paths nor their new paths may close a cycle.
+        Whether to accept moves that need other SLs, which have to be written in a step before the moves (see
+        :mod:`.strategies.prepared_sls`).  If a move closes a cycle on the VL of its packets, these packets may take
+        another VL.  On that VL, neither their present paths nor their new paths may close a cycle.
 
     Returns
     -------
     tables : Routing
-        The tables with the moved entries and unchanged SLs.
+        The tables with the moved entries, and with the SLs of ``translated``.
     found : Rebalanced
-        Result of the kernel, with the changed SLs.
+        Result of the kernel.  The SLs that the moves need are in ``found.sl``.
     """
     found = rebalance(
         frame.repair_fabric, traffic, frame.in_base_rows(translated.lft), before=frame.in_base_rows(earlier),

@@ -86,9 +86,10 @@ def spread(
     """Improve the balance of the tables in force by one step that is safe to write.
 
     Re-routes after faults worsen the balance, and leave new links unused.  While there is no fault to repair, steps of
-    this function restore the balance, a few entries at a time.  A step may use dependencies that the step before could
-    not use yet, see :mod:`routing.reroute.strategies.quiet`.  A step may cost up to 2 % of the all-to-all rate, if the
-    next step gains more.  The tables of every step are proven.
+    this function restore the balance, a few entries at a time.  Before each step, the packets of earlier tables have
+    left the fabric.  So dependencies that only these packets used no longer block moves
+    (:mod:`routing.reroute.strategies.quiet`).  A step may cost up to 2 % of the all-to-all rate, if the next step gains
+    more.  The tables of every step are proven.
 
     Steps may have released the dependencies of the baseline tables.  In that case, once the fabric is free of faults,
     further steps restore LFT columns of the baseline tables until all are restored.

@@ -39,8 +39,9 @@ def reassign_sls(
     uses the SL of its request.
 
     If a path finds no VL, further attempts also assign new VLs to unchanged paths.  The first further attempt does this
-    for the VL with the fewest unchanged paths.  Each later attempt adds one more VL.  The unchanged paths of the last
-    VL, which has the most of them, always keep their VL.
+    for all unchanged paths on one VL: the VL with the fewest unchanged paths.  Each later attempt adds the VL that has
+    the fewest unchanged paths among the remaining VLs.  The unchanged paths on the VL with the most unchanged paths
+    always keep their VL.
 
     Parameters
     ----------
@@ -125,11 +126,16 @@ class _VlSearch:
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed path and every evicted path (an unchanged path that gave up its VL).
 
-        Three groups of paths are assigned one after the other.  The first group has the paths that found no VL in
-        earlier attempts (``first``: bool[S, L]).  Their search starts at VL ``emptiest``, the VL with the fewest
-        unchanged paths.  The second group has the other evicted paths, which try their previous VL last.  The third
-        group has the other changed paths, whose search starts at their present VL.  ``visits`` limits the channels that
-        all searches together may visit.
+        Three groups of paths are assigned one after the other.  In each group, the search for a VL starts at another
+        VL:
+
+        1. Paths that found no VL in earlier attempts (``first``: bool[S, L]) start at VL ``emptiest``, the VL with the
+           fewest unchanged paths.
+        2. The other evicted paths start at the VL after their previous VL.  So they try their previous VL last,
+           and other paths can use the room that they leave on it.
+        3. The other changed paths start at their present VL.
+
+        ``visits`` limits the channels that all searches together may visit.
 
         Returns
         -------

@@ -36,9 +36,11 @@ class RerouteStatistics:
     changed_sls
         SLs that changed.
     balance_moves, moved_for_balance
-        Moves of the local search for balance, and entries that only these moves changed.
+        Moves of the local search for balance that directly follows the repair, and entries that only these moves
+        changed.  In a step of rebalancing: moves and changed entries of the step.
     moved_further
-        Entries that moved because the repair lost much more capacity than the best known tables.
+        Entries that moved in the searches that follow if the repair loses much more capacity than the best known tables
+        (:mod:`.strategies.further_moves`).
     vacated
         CDG edges that were vacated.  Later moves can then use other edges, which would have closed a cycle with the
         vacated edges.
@@ -49,7 +51,7 @@ class RerouteStatistics:
     fewest
         Whether the tables come from the strategy that changes the fewest entries.
     moved_afterwards
-        Entries moved for balance after the re-route.
+        Entries that a step of rebalancing moved after the whole re-route had ended.
     """
 
     restored: int | None = None
@@ -74,7 +76,7 @@ class RerouteStatistics:
     moved_afterwards: int | None = None
 
     def plus(self, **numbers: int) -> RerouteStatistics:
-        """Return a copy of the statistics in which each given number is added to the value of that name."""
+        """Return a copy of the statistics with the keyword arguments added to the attributes of the same names."""
         sums: dict[str, Any] = {name: (getattr(self, name) or 0) + number for name, number in numbers.items()}
         return replace(self, **sums)
 

@@ -152,10 +152,11 @@ def _move_after(
 ) -> npt.NDArray[np.int32]:
     """Return a new Up*/Down* order, in which switch ``gate`` is above all switches without an upward path.
 
-    ``position`` has the position of each switch in the old order.  ``gate`` must stay below its upper neighbours that
-    are not cut off.  The last of these neighbours has the old position ``above[gate]``.  In the new order, ``gate``
-    comes right after this neighbour.  The switches without an upward path (``members``) come right after ``gate``, in
-    the given sequence.
+    ``gate`` moves up as far as possible: right after the last of its upper neighbours that are not cut off.  The
+    switches without an upward path (``members``) follow right after ``gate``, in the given sequence.
+
+    ``position`` has the position of each switch in the old order.  ``above`` has, for each switch, the old position of
+    the last upper neighbour that is not cut off; -1 if there is none.
     """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25

@@ -25,7 +25,7 @@ class TablesInUse:
     Attributes
     ----------
     frame
-        The numbers of switches and channels: those of the present fabric.
+        The numbers of switches and channels, which are those of the present fabric.
     rules
         Rules that give the SL and the VL of each path.
     tables, dependencies

@@ -25,7 +25,8 @@ RerouteMethod = Literal["unchanged", "baseline", "repaired", "rebalanced", "fres
 - ``baseline``: the tables of the fault-free fabric;
 - ``repaired``: single entries replaced;
 - ``rebalanced``: entries moved for better balance;
-- ``fresh``: routed from scratch, because no repair succeeded or a repair alone loses much more capacity.
+- ``fresh``: routed from scratch, because this was asked for, because no repair succeeded, or because the repaired
+  tables lose much more capacity than the tables from scratch.
 """
 
 LEFT_BASELINE = "left_baseline"

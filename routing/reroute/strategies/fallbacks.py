@@ -77,8 +77,8 @@ def _is_large_and_by_source_helps(progress: Progress, certificate: Certificate, 
 def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
     """Remove the CDG edges that no path uses, on the VLs of the columns that failed.  Then repair these columns.
 
-    If the repair of a column fails again, compute all its entries from scratch, but try the previous entries first.  If
-    this fails too, copy the column of another LID.
+    If the repair of a column fails again, remove all entries of the column and compute new ones; each switch tries its
+    previous entry first.  If this fails too, copy the column of another LID.
     """
     done = repair_columns(context, progress, PRUNE_THEN_REPAIR)
     return replace(done, statistics=replace(done.statistics, pruned_lids=len(progress.failed)))
@@ -141,7 +141,7 @@ def _traced(context: RerouteContext, progress: Progress, scope: Scope | None = N
 
 def move_others_away(context: RerouteContext, progress: Progress) -> Progress:
     """Repair the columns that failed.  Paths to other LIDs that block the repair are moved away (:mod:`.make_room`)."""
-    for _ in range(8):  # Each pass moves paths away for one column, so at most eight columns are filled in this way.
+    for _ in range(8):  # Each pass moves paths away for one column, and traces the tables again.
         made = make_room(context, progress) if len(progress.failed) else None
         if made is None:
             break

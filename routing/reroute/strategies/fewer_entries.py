@@ -1,9 +1,9 @@
 """Change fewer entries of re-routed tables, if the search for their balance has changed more entries than it should.
 
-The local search for balance is greedy, so later moves often make earlier moves needless.  The search here makes rounds.
-A round first gives up a part of the balance, so that many entries return to their previous value.  Then entries move
-again, until the balance is as good as before.  The result of the round is kept if fewer entries have changed.  Rounds
-with the same limits are a series (:data:`SERIES`).
+The local search for balance is greedy, so later moves often make earlier moves needless.  The search here makes many
+attempts.  An attempt first gives up a part of the balance, so that many entries return to their previous value.  Then
+entries move again, until the balance is as good as before.  The result of the attempt is kept if fewer entries have
+changed.  Attempts with the same limits are a series (:data:`SERIES`).
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from routing.reroute.strategies.search_state import State
 from routing.reroute.strategies.steps import released
 
 MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
-"""Two numbers of changed entries for each missing entry.  If a repair has changed more entries than the first number
-allows, the search for fewer changes begins.  The first series of this search ends as soon as no more entries are
-changed than the second number allows.
+"""Two numbers of changed entries for each missing entry.  If a repair has changed more than MOST_CHANGES entries for
+each missing entry, the search for fewer changes begins.  Its first series of attempts ends once at most FEW_CHANGES
+entries for each missing entry are changed.
 """
-ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
-"""Two upper limits of the number of rounds in a series: ROUNDS, and ENTRIES_FOR_ROUNDS divided by the number of LFT
-entries.  More rounds would hardly find better tables.
+ATTEMPTS, ENTRIES_FOR_ATTEMPTS = 16, 1 << 22
+"""A series has at most ATTEMPTS attempts, and at most ENTRIES_FOR_ATTEMPTS attempts divided by the number of LFT
+entries.  More attempts would hardly find better tables.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""For each series of rounds: least excess, largest excess minus least excess, and limit of changed entries for each
-missing entry.
+"""Three numbers for each series of attempts: the least excess, the largest excess minus the least excess, and the
+number of changed entries for each missing entry at which the series ends.
 
-At the beginning of a round, changed entries return to their previous values, although the highest utilisation then
-exceeds its limit.  The excess of a round is the fraction by which the highest utilisation may exceed this limit.  The
-series ends as soon as no more entries are changed than the third number allows.
+At the beginning of an attempt, changed entries return to their previous values.  This may raise the highest utilisation
+above the utilisation that the attempt has to reach in the end.  The excess of an attempt is the fraction by which it
+may then be above.
 """
 EXCESS_STEP = 0.618
-"""Step from the excess of a round to the excess of the next round, as a fraction of the range from the least to the
-largest excess.  A step beyond the largest excess continues from the least excess.  With this fraction, the golden
-ratio, the excesses of all rounds are spread evenly over the range.
+"""Difference between the excesses of two successive attempts, as a fraction of the range from the least to the largest
+excess.  If the next excess would be above the largest excess, the range is subtracted.  The fraction is the golden
+ratio, with which any number of attempts is spread evenly over the range.
 """
 
 
@@ -63,14 +63,14 @@ def change_fewer(context: RerouteContext, state: State, missing: int, *, retrace
     -----
     The highest utilisation may rise to 2 % above the goal.  If it is higher already, it does not rise.
 
-    Cost: up to two series of :data:`ROUNDS` rounds.  Each round has three searches of at most four million hops.  With
-    ``retrace``, each round also has three traces of the tables.
+    Cost: up to two series of :data:`ATTEMPTS` attempts.  Each attempt has three searches of at most four million hops.
+    With ``retrace``, each attempt also has three traces of the tables.
     """
     accepted = max(state.peak, int(state.goal * (1 + ENOUGH[1])))
     reached = max(state.peak, int(state.goal * (1 + FURTHER_TOLERANCE)))
     best = _searched(context, state, accepted, 0, retrace)
-    rounds = min(ROUNDS, ENTRIES_FOR_ROUNDS // max(1, state.progress.tables.lft.size))
-    for (least, span, enough), number in product(SERIES, range(rounds)):
+    attempts = min(ATTEMPTS, ENTRIES_FOR_ATTEMPTS // max(1, state.progress.tables.lft.size))
+    for (least, span, enough), number in product(SERIES, range(attempts)):
         had = _changed(context, best)
         if had <= enough * missing:
             continue

@@ -56,8 +56,9 @@ SEARCHES = 12
 """Largest number of searches in one series."""
 TRIALS, ENTRIES_FOR_TRIALS = 16, 1_000_000
 """Limits for the sets of dependencies that are vacated on trial.  A search tries at most TRIALS sets.  If some of these
-sets cannot be vacated, it tries up to TRIALS other sets.  All searches of a call of :func:`move_further` or
-:func:`catch_up` together try at most ENTRIES_FOR_TRIALS / (number of table entries) sets.
+sets cannot be vacated, the search tries at most TRIALS sets more.  In addition, all searches of one call of
+:func:`move_further` or :func:`catch_up` together try at most ENTRIES_FOR_TRIALS sets, divided by the number of table
+entries.
 """
 LEAST_LOSS = 0.04
 """In large tables, entries move only if the highest utilisation exceeds the goal by this fraction.  A smaller excess
@@ -65,15 +66,18 @@ may be unavoidable.  Only tables from scratch could show this, and they are not 
 """
 EDGES_FOR_ENTRY = 80
 """In large tables, all searches of a series together may visit this number of CDG edges for each table entry.  A hop of
-a search counts as several visits: as many as CDG edges begin at a channel on average.
+a search counts as d visits, where d is the mean number of possible CDG edges that begin at a channel.
 
 A sweep waits for the re-route.  So a re-route of large tables should take no longer than a route from scratch.  Later,
 rebalance steps in quiet times vacate dependencies and improve the balance.
 """
 FEW_ENTRIES = 64
-"""Limit of the entries that each search may move.  In :func:`move_further`, the limit is the smaller of this number and
-1 % of the table entries.  In :func:`catch_up`, the limit is the larger of the two.  If half of the number of broken
-entries is larger than this limit, this half is the limit instead.
+"""Number for the limit of the entries that one search may move.
+
+- In :func:`move_further`, a search may move FEW_ENTRIES entries, but no more than 1 % of the table entries.
+- In :func:`catch_up`, a search may move FEW_ENTRIES entries, or 1 % of the table entries if this is more.
+
+In both functions, a search may in any case move half as many entries as the fault broke.
 """
 FEW_MISSING = 1024
 """If at most this number of entries was missing, moves aim at the goal even if tables from scratch do not reach it."""
@@ -83,27 +87,29 @@ entries, are broken.  Repairs of such faults keep too many old paths for a good 
 interrupted anyway.
 """
 LAST_STATES = 2
-"""Number of searches at the end of a series whose tables are tried as the result.  This limit holds for a series
-towards a goal that tables from scratch do not reach.  The tables of the last search are tried first.  The tables of the
-search before have fewer changed entries.
+"""In a series of searches towards a goal that tables from scratch do not reach, only the tables of the last LAST_STATES
+searches are tried as the result.  The tables of the last search are tried first.  The tables of the searches before
+have fewer changed entries.
 """
 
 
 def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     """Return tables that lose less capacity or change fewer entries than the repaired tables.
 
-    If the repaired tables lose and change little, or if no better tables are found, return the repaired tables.
+    Return the repaired tables themselves if they lose little capacity and change few entries, or if no better tables
+    are found.
 
-    In this list, the goal is the result of :func:`.balance.goal_of`.  Tables are above the goal if their highest
-    utilisation is above it.
+    Tables are called 2 % above the goal if their highest utilisation is 2 % above the result of
+    :func:`.balance.goal_of`.  The steps are:
 
-    - If the repaired tables are more than 2 % above the goal, or change more than 3.5 entries for each missing entry,
-      tables from scratch are computed.  The utilisation of the tables from scratch shows how much loss the fault makes
-      necessary.  If the fault broke much of the tables, the tables from scratch may be returned (:func:`_taken`).
-    - If the repaired tables are more than 2 % above the goal (large tables: more than 4 %), several searches move
-      entries, until the tables are 1 % above the goal.  Large tables are not computed from scratch.
-    - If reaching the goal changes too many entries, the searches end at the utilisation of the tables from scratch.
-    - If more than 3.5 entries have changed for each missing entry, a further search undoes some of the changes.
+    1. Small tables only: compute tables from scratch, if the repaired tables are more than 2 % above the goal, or
+       change more than 3.5 entries for each missing entry.  The utilisation of the tables from scratch shows how much
+       loss the fault makes necessary.  If the fault broke much of the tables, the tables from scratch may be returned
+       (:func:`_taken`).
+    2. If the repaired tables are more than 2 % above the goal (large tables: more than 4 %), move entries in several
+       searches, until the tables are 1 % above the goal.  If this changes too many entries, or more than
+       :data:`FEW_MISSING` entries were missing, the searches aim at the utilisation of the tables from scratch instead.
+    3. If more than 3.5 entries have changed for each missing entry, undo some of the changes in a further search.
 
     Notes
     -----
@@ -148,8 +154,8 @@ def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
     result, and from the result to the baseline tables.
 
     Return the repaired tables if they are within the limit of 2 %, or have more than
-    :data:`.budget.LARGEST_SMALL_TABLE` entries.  Also return them if safe rounds lead to them, but not to the tables
-    after the moves.
+    :data:`.budget.LARGEST_SMALL_TABLE` entries.  Also return the repaired tables if they can be written in safe rounds,
+    but the tables after the moves cannot.
 
     Notes
     -----
@@ -185,16 +191,19 @@ def _better(
 
     The states come in this order:
 
-    1. States after moves towards the utilisation ``goal``, if at most 3.5 entries have changed for each missing entry.
-       In a first series of searches, a move may raise other channels above the channel that it relieves
-       (:data:`.steps.OVERSHOOT`).  If the caller takes no state of this series, a second series without such moves
-       follows.
-    2. States after moves towards the goal of ``start``.  This goal is higher than ``goal`` if tables from scratch also
-       have a utilisation above ``goal``.
+    There are two goals.  ``goal`` is the utilisation that :func:`.balance.goal_of` gives.  ``start.goal`` is the
+    utilisation of tables from scratch, if this is higher.  The states come in this order:
+
+    1. States after moves towards ``goal``, if ``start.goal`` is higher.  At most 3.5 entries have changed for each
+       missing entry, and the highest utilisation is at most 1 % above ``start.goal``.  In a first series of searches, a
+       move may raise other channels above the channel that it relieves (:data:`.steps.OVERSHOOT`).  If the caller takes
+       no state of this series, a second series without such moves follows.
+    2. States after moves towards ``start.goal``.
     3. A state with fewer changed entries than ``start``.
 
-    The second value of each yielded pair is None, or tables with more changed entries than the state.  The caller
-    rejects the state if these tables are easier to write (:func:`.return_to_baseline.difficulty`).
+    Each state comes in a pair with other tables, or with None.  The other tables have more changed entries than the
+    state.  If the other tables are easier to write than the state (:func:`.return_to_baseline.difficulty`), the smaller
+    number of changes is not worth it, and the caller rejects the state.
     """
     missing = max(repaired.found.broken, repaired.missing)
 
@@ -324,8 +333,8 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
     scratch.  The result is also None if safe rounds lead to the repaired tables but not to the tables from scratch.
 
     ``peak`` is the highest utilisation of the repaired tables.  The tables from scratch are in
-    ``repaired.found.fresh``.  If only the previous certificate covers replies, the tables from scratch are
-    computed again with the option ``reversible`` of the engine.
+    ``repaired.found.fresh``.  If the previous certificate covers replies, but the proof of the tables from scratch does
+    not, the tables from scratch are computed again with the option ``reversible`` of the engine.
     """
     request, found = context.request, repaired.found
     certificate, fresh, size = request.before.proof.certificate, found.fresh, found.routing.lft.size
@@ -358,9 +367,9 @@ def _searched(
 ) -> tuple[list[State], int]:  # fmt: skip
     """Move entries in several searches.
 
-    In each search, moves must close no cycle with the dependencies that the tables use before this search.  The search
-    after which ``until`` returns True is the last search.  If a search gains nothing and ``overshoot`` is not 0,
-    another search follows that passes ``overshoot`` to :meth:`State.moved`.
+    In each search, moves must close no cycle with the dependencies that the tables use before this search.  No search
+    begins from a state for which ``until`` returns True.  If a search gains nothing and ``overshoot`` is not 0, the
+    search is repeated with the argument ``overshoot`` of :meth:`State.moved`.
 
     Returns
     -------
@@ -437,10 +446,18 @@ def _accepted(
 ) -> Candidate | None:  # fmt: skip
     """Return the tables of the state ``end`` with their proof; None if they cannot replace the previous tables safely.
 
-    ``start`` is the state of the repaired tables, from which the moves began.  ``beside`` holds tables with more
-    changed entries than ``end``, or None.  If the tables ``beside`` are easier to write than the tables of ``end``
-    (:func:`.return_to_baseline.difficulty`), the result is None, too.  Unless ``may_leave`` is true, safe rounds must
-    also lead from the tables of ``end`` to the baseline tables.
+    Parameters
+    ----------
+    context, repaired
+        The data of the re-route, and the repaired tables.
+    start, end
+        The state of the repaired tables, from which the moves began, and the state after the moves.
+    beside
+        Other tables, which have more changed entries than the tables of ``end``, or None.  If the other tables are
+        easier to write than the tables of ``end`` (:func:`.return_to_baseline.difficulty`), the result is None.
+    may_leave
+        Whether the tables of ``end`` may leave the baseline.  If not, safe rounds must also lead from these tables to
+        the baseline tables (:func:`.return_to_baseline.safe_to_write`).
     """
     before, request = repaired.found, context.request
     was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))

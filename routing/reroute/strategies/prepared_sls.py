@@ -24,8 +24,8 @@ from routing.reroute.strategies.columns import Progress
 from routing.reroute.strategies.steps import NOTHING, OVERSHOOT, goal_in_force, load_in_force, next_tables, verified
 
 SIZES = (1, 2)
-"""Factors by which the number of entries that a step may change is multiplied.  The products are tried one after the
-other as the number of moves for which SLs are prepared.
+"""Numbers of moves for which SLs are prepared, as multiples of the number of entries that a step may change.  The
+multiples are tried one after the other.
 """
 
 

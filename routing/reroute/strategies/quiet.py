@@ -36,9 +36,9 @@ LEAST_SHORTENING = 0.001
 least this fraction.  Paths then become shorter, which leaves room for the moves of the next steps.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
-"""Limits for the number of sets of dependencies that are vacated on trial.  Each pair permits as many sets as its first
-number, but at most its second number divided by the number of table entries.  The pair that permits more sets applies.
-Two sets may be tried in tables of any size.
+"""Limits for the number of sets of dependencies that are vacated on trial.  A pair (sets, entries) permits ``sets``
+sets, but no more than ``entries`` divided by the number of table entries.  The pair that permits more sets is used, and
+two sets are always permitted.
 """
 
 

@@ -19,8 +19,9 @@ from routing.reroute.values import RerouteMethod
 from routing.reroute.verify import verify
 
 MOST_LOST = 0.1
-"""If tables with changed SLs have no safe rounds, tables that keep all SLs and have safe rounds are used instead.  But
-their all-to-all rate may be lower by at most this share of the rate before the fault.
+"""If no safe rounds lead to tables with changed SLs, tables that keep all SLs are used instead, provided that safe
+rounds lead to them.  The tables with changed SLs are still used if their all-to-all rate is higher by more than
+MOST_LOST, as a share of the rate before the fault.
 """
 
 

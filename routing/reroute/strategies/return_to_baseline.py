@@ -33,7 +33,8 @@ TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
 """Two limits for the number of sets of columns that are tried in a step: TRIALS, and ENTRIES_FOR_TRIALS divided by the
 number of table entries.  Two sets of columns may be tried in tables of any size.
 
-If CDG edges are vacated, TRIALS limits only the number of sets with a single edge.
+If paths are moved off sets of CDG edges instead (:func:`_sets`), at most three sets with several edges are tried, and
+then at most TRIALS sets with a single edge.
 """
 
 
@@ -112,12 +113,15 @@ def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uin
 def safe_to_write(request: Request, found: Rerouted, repaired: Rerouted, *, may_leave: bool = False) -> Rerouted | None:
     """Return the tables ``found`` if they may replace the previous tables, else None.
 
-    There are two conditions.  First, safe rounds lead from the previous tables to ``found``.  Second, safe rounds lead
-    from ``found`` to the baseline tables, which are written again when the lost links work again.  If a condition is
-    not met, and ``may_leave`` is true, ``found`` gets the mark :data:`.values.LEFT_BASELINE`.
+    There are two conditions:
 
-    Tables with this mark need not meet the second condition, because they return to the baseline in several steps.
-    They need not meet the first condition either, if ``repaired``, the tables of a repair alone, does not meet it.
+    1. Safe rounds lead from the previous tables to ``found``.
+    2. Safe rounds lead from ``found`` to the baseline tables, which are written again when the lost links work again.
+
+    If a condition is not met, and ``may_leave`` is true, ``found`` gets the mark :data:`.values.LEFT_BASELINE`.  The
+    conditions are weaker if ``found`` or the previous tables have this mark.  Condition 2 is then waived, because
+    marked tables return to the baseline in several steps.  Condition 1 is waived if the tables of a repair alone
+    (``repaired``) do not meet it either.
     """
     baseline, threads = request.baseline, request.options.threads
     left = request.before.left_baseline or bool(found.routing.provenance.options.get(LEFT_BASELINE))

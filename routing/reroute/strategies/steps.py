@@ -130,11 +130,15 @@ def next_tables(
 ) -> Routing | None:
     """Return the tables of the step that follows ``progress``; None if that step would not improve the tables in force.
 
-    The tables of ``progress`` are the result of the present step, and are not yet in force.  Searches for the next
-    step begin with these tables.  The first search may move any number of entries.  The all-to-all rate of its result
-    must exceed the rate of the tables in force by at least :data:`LEAST_GAIN`.  If this search moves more than ``most``
-    entries, a second search with this limit follows.  The result must have a lower highest utilisation than the
-    tables in force, or a more even load.  Because of this comparison, two steps cannot undo each other without end.
+    The tables of ``progress`` are the result of the present step, and are not yet in force.  Searches for the next step
+    begin with these tables.
+
+    - The first search may move any number of entries.  Its all-to-all rate must exceed the rate of the tables in force
+      by the fraction :data:`LEAST_GAIN`.  Otherwise the result is None.
+    - If the first search moves more than ``most`` entries, a second search with this limit follows, and replaces it.
+
+    The tables of the last search are returned if their highest utilisation is lower than with the tables in force, or
+    equal with a more even load.  Because of this comparison, two steps cannot undo each other without end.
     """
     after = released(context, progress)
     if after is None:
