@@ -158,7 +158,7 @@ class AdaptiveArrays:
         escape VLs at the switch.  SL2VL gives the VL for this SL and in-port.  With the scheme GROUPS, ``enter_sl`` has
         the SL of a packet that enters the fabric at the switch.
     lid_column
-        int32[L]: number in ``choice`` of the destination to which a LID belongs, or -1.
+        int32[L]: number of the destination to which a LID belongs (below ``columns``), or -1.
     lid_channel
         int32[L]: channel from the last switch to the end port that owns each LID, or -1.
     choice_first, choice
@@ -344,15 +344,14 @@ class AdaptiveSimulation(Simulation):
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
 
     def permanent_waits(self) -> WaitFor:
-        """Return the present wait-for graph, for a search for permanent knots.
+        """Return the present wait-for graph, in which only permanent knots count as deadlocked.
 
-        If the scheme or a remedy ends every knot, no knot is permanent.  Then every queue of the graph is marked as
-        able to move.
+        If the scheme or a remedy ends every knot sooner or later, no knot is permanent.  So that no knot counts as
+        deadlocked then, all queues of the graph are marked as able to move.
 
         The schemes TOKEN, BUBBLE and RELAY end every knot, and so does a lifetime limit of the switches.  HOQLife ends
-        every knot only if it is finite at all ports.
-        A head packet is dropped after the longest HOQLife of the ports that the packet may take.  So one port with an
-        infinite HOQLife can keep a knot.
+        every knot only if it is finite at all ports.  The reason is that a head packet is dropped after the longest
+        HOQLife of the ports that the packet may take.  So one port with an infinite HOQLife can keep a knot.
         """
         graph = self.wait_graph()
         ends = self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) or self.remedies.end_every_knot

@@ -26,7 +26,7 @@ from routing.simulate.request_grant_cases import run_request_grant
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
 from routing.simulate.scenario_setup import build_network_for, flows_of
-from routing.simulate.table_changes import both_directions
+from routing.simulate.table_changes import flow_sets
 from routing.simulate.workload_cases import run_workload
 
 __all__ = ["CASE_RUNNERS", "CaseOutput", "Result", "Series", "compare_with_expected", "run_case"]
@@ -162,7 +162,7 @@ def run_dependencies(scenario: Scenario, case: Case) -> CaseOutput:
     flows = flows_of(scenario, case)
     which = str(case.table.get("tables", "old"))
     network, pairs = None, set[tuple[int, int]]()
-    for chosen in scenario.choice("set of tables", which, both_directions(flows)):
+    for chosen in scenario.choice("set of tables", which, flow_sets(flows)):
         network, traffic = build_network_for(scenario, case, chosen)
         pairs.update(
             pair for flow in traffic.flows for lid in flow.destinations

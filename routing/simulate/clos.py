@@ -71,10 +71,10 @@ class Clos:
     sender
         int64[N]: row of the sending port of each adapter in the fabric's end-port arrays.
     output_channel
-        int64[N]: channel to each adapter, from the output queue in front of the adapter.
+        int64[N]: channel from the small switch in front of each adapter to the adapter.
     output_queue
-        int64[N]: channel into the output queue in front of each adapter.  The input buffer of the channel is this
-        queue.
+        int64[N]: channel from a crossbar to the small switch in front of each adapter.  The input buffer of this
+        channel is the output queue in front of the adapter.
     paths
         Number of paths between two adapters.
     """
@@ -91,9 +91,10 @@ class Clos:
 class _Crossbar:
     """Crossbar of a switch: its device, the devices of its output queues, and the rule that selects an output.
 
-    A switch that spreads packets (``by_path``) sends a packet on path p through output ``p // unit % radix``.  Any
-    other switch sends a packet for adapter d through output ``d // unit % radix``.  So ``unit`` consecutive paths or
-    adapters share an output.
+    Let n be the number of a packet's path if ``by_path`` is true (the switch spreads packets over paths), and the
+    number of its destination adapter otherwise.  The packet leaves by output ``n // unit % radix``, where ``radix`` is
+    the number of outputs of the switch.  So each output serves ``unit`` consecutive numbers, and the next ``unit``
+    numbers belong to the next output.
     """
 
     handle: int

@@ -111,11 +111,11 @@ class Readings:
     detectors
         One detector for each timeout.
     waiting_since
-        int64[N]: tick since which packets have been queued for each virtual channel at every reading; -1 if no packets
-        were queued at the last reading.
+        int64[N]: tick of the first of the successive readings, up to the last one, at which packets were queued for
+        each virtual channel; -1 if no packets were queued at the last reading.
     stuck_since
-        int64[N]: tick since which each virtual channel has been stuck at every reading; -1 if the virtual channel was
-        not stuck at the last reading.
+        int64[N]: tick of the first of the successive readings, up to the last one, at which each virtual channel was
+        stuck; -1 if the virtual channel was not stuck at the last reading.
     episodes
         Number of times that a virtual channel became stuck.
     active

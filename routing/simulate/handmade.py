@@ -172,10 +172,13 @@ def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
 def d_mod_k(fabric: Fabric) -> Routing:
     """Compute the D-mod-K tables of a tree, in which the number of the destination CA selects the up-port.
 
-    Let n be the number of the destination CA's LID among all LIDs of CAs, counted from 0.  For each level, take the
-    largest number of up-ports that a switch of this level has.  Let w be the product of these numbers over all levels
-    below a switch; w is 1 for a leaf.  The switch uses up-port n // w modulo the number of its up-ports.  So CAs that
-    share an up-port at one level are spread over the up-ports of the next level.  Downward paths use the lowest port.
+    Up-ports lead to the level above.  Downward paths use the lowest port.  Upward, a leaf with k up-ports uses the
+    up-port n modulo k, where n is the number of the destination CA's LID among all LIDs of CAs, counted from 0.
+
+    A switch above the leaves first divides n by w.  Then it uses the up-port (n // w) modulo the number of its
+    up-ports.  For each level below the switch, w has one factor: the largest number of up-ports that a switch of that
+    level has.
+    So CAs that share an up-port at one level are spread over the up-ports of the level above.
 
     In a shift pattern, each CA sends to the CA whose number is larger by a constant.  If the tree has the same capacity
     between any two levels, the flows of a shift pattern share no channel (Zahavi 2012).

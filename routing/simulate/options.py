@@ -336,8 +336,8 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 def _wheel_bits(network: Network, mtu: int) -> int:
     """Return the number n such that the kernel's timing wheel (its queue of future events) has 2^n slots.
 
-    A slot is one tick.  ``WHEEL_BITS`` has the smallest and the largest result.  Unless the largest result is too
-    small, the wheel covers over four times the ticks that the largest packet takes for one hop.
+    A slot is one tick.  The wheel should have more than four times as many slots as the largest packet takes ticks for
+    one hop.  The smallest and the largest n in ``WHEEL_BITS`` limit the result.
     """
     arrays = network.arrays
     slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20

@@ -1,4 +1,4 @@
-"""Convert a port policy to the simulator's settings for packets that cannot move."""
+"""Convert the port rules of a policy to the simulator's settings for packets that cannot move."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ all ports.
 def remedies_of(
     found: PortPolicies, facts: PortFacts, fabric: Fabric, *, tick: float, packet_bytes: int = 2048
 ) -> Remedies:
-    """Convert a policy to the simulator's settings for all cabled switch ports.
+    """Convert the port rules of a policy to the simulator's settings for all cabled switch ports.
 
     Properties that no rule sets get OpenSM's defaults.
 

@@ -37,8 +37,9 @@ class Recorder:
     time
         Time of each recorded point, in packet times.
     buffers, taken
-        Blocks at each recorded point, by channel.  ``buffers`` has the blocks in the input buffer, ``taken`` the blocks
-        of the buffer for which the sender has no credit.
+        Blocks at each recorded point, by channel.  ``buffers`` has the blocks of data in the input buffer.  ``taken``
+        has the size of the buffer minus the credits that the sender has.  So ``taken`` also counts blocks whose data or
+        credit is still on its way over the link.
     got
         Bytes delivered so far at each point, by name of flows.
     """

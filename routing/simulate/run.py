@@ -360,10 +360,10 @@ class Simulation:
 
 
 def has_breaker(remedies: Remedies, *kinds: Breaker) -> bool:
-    """Return whether any port has a deadlock breaker of the given kinds.
+    """Return whether any port has a deadlock breaker of one of the kinds ``kinds``.
 
-    Some callers ask only for Loop Breaker, which changes LFT entries, and needs hop counts to find other shortest
-    paths.
+    A caller can ask for Loop Breaker alone, because only Loop Breaker changes LFT entries, and needs hop counts to find
+    other shortest paths.
     """
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
     return any(remedy.breaker in kinds for remedy in every)

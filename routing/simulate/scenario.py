@@ -193,11 +193,10 @@ def _check_origin(file: Toml, origin: str, *where: str | int) -> None:
 
 
 def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | int) -> Case:
-    """Check the table of one simulation case, and return the case.
+    """Check the table of one simulation case (``row``), and return the case.
 
-    ``origin`` is the origin of the expected figures if the case itself states no origin.
-
-    ``row`` is the table of the case, and ``where`` its location in the file.
+    ``origin`` is the origin of the expected figures if the case itself states no origin.  ``where`` is the location of
+    the case in the file.
     """
     if "origin" in row:
         _check_origin(file, row["origin"], *where, "origin")

@@ -300,7 +300,7 @@ def _listens_to_load(document: Table, case: Table) -> bool:
 def _check_words(
     file: Toml, case: Table, part: str, words: Iterable[object], read_by: Mapping[str, set[str]], *where: str | int
 ) -> None:
-    """Raise ParseError for a key in a subtable of a case that has no effect with the options chosen in the subtable.
+    """Raise ParseError if a key in a subtable of a case has no effect with the options that the subtable chooses.
 
     Parameters
     ----------

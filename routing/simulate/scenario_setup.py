@@ -306,7 +306,7 @@ def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None =
     scenario, case
         Scenario file and the case.
     tables
-        Tables that the run uses.
+        Routing tables that the run uses.
     used
         Number of VLs that the packets of flows use.  None: as many as the tables use.
     """
@@ -325,7 +325,8 @@ def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None =
 
 
 def case_network(scenario: Scenario, case: Case, fabric: Fabric, *tables: Routing, used: int | None = None) -> Network:
-    """Build the network of a case from the first of ``tables``, with the VLs that all of ``tables`` need.
+    """Build the network of a case from the first of the routing tables ``tables``.  The network has the VLs that all of
+    ``tables`` need.
 
     For the arguments see :func:`vls_for`.
     """

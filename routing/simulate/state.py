@@ -18,10 +18,10 @@ class StopReason(enum.IntEnum):
     FINISHED = 1
     """All packets were delivered or dropped, and no message is due."""
     STANDSTILL = 2
-    """Packets are in the network, but no data moves.
+    """Some packets or messages are not delivered yet, but no data moves.
 
-    If the run was asked to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
-    Otherwise no data will ever move again.
+    If the run was made with ``stop_at_standstill``, a lifetime limit, a deadlock breaker or a recovery scheme may still
+    make data move later.  If the run was made without this argument, no data will ever move again.
     """
     EVENTS = 3
     """The run has handled as many events as the caller has allowed."""
@@ -53,11 +53,13 @@ class Event(enum.IntEnum):
     CLEARED = 4
     """A deadlock breaker no longer suspects a port.  Number: VC."""
     CLCM = 5
-    """A deadlock breaker sends a control message.
+    """A deadlock breaker sends a control message (CLCM).
 
-    Numbers: VC by which the message is sent, SPUID, phase, index.  Loop Breaker has no phase, and its index is the
-    number of the election round.  Deadlock Breaker searches for a loop in phase 0, and sets rules in phase 1.  Its
-    index is the number of VCs on the message's path in phase 0, and the position on this path in phase 1.
+    Numbers: VC by which the message is sent, SPUID, phase, index.
+
+    - Loop Breaker: the phase has no meaning.  The index is the number of the election round.
+    - Deadlock Breaker, phase 0 (search for a loop): the index is the number of VCs on the message's path.
+    - Deadlock Breaker, phase 1 (setting of rules): the index is the position on this path.
     """
     REPLACED = 6
     """A suspected port has received a smaller SPUID than its own from another port, and passes this SPUID on.

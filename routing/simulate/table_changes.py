@@ -31,12 +31,12 @@ from routing.tables import Routing
 FlowTables = Sequence[Mapping[str, Any]]
 
 
-def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
+def flow_sets(flows: FlowTables) -> dict[str, list[FlowTables]]:
     """Return the flows of a simulation case, on their paths before and after a change of tables.
 
-    The keys of the result are ``old``, ``new`` and ``both``.  Each value is a list of sets of flows.  The list for
-    ``old`` has one set: all flows on their old paths.  The list for ``new`` has one set: all flows on their new paths.
-    The list for ``both`` has these two sets.
+    The keys of the result are the words that the key ``tables`` of a case may have.  The value of ``old`` is a list
+    with one set of flows: all flows on their old paths.  The value of ``new`` is a list with one set, too: all flows on
+    their new paths.  The value of ``both`` is a list with these two sets.
     """
     new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}
@@ -114,7 +114,7 @@ def _new_tables(
     """Return the new tables of a change, for the fabric without the links that are down."""
     table, where = case.table["change"], (*case.where, "change")
     if _along_paths(case):
-        return scenario_routing(scenario, case, before[0], both_directions(flows)["new"][0])
+        return scenario_routing(scenario, case, before[0], flow_sets(flows)["new"][0])
     named = [key for key in NEW_TABLES if table.get(key)]
     if len(named) != 1:
         raise scenario.error(

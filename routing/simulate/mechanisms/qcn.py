@@ -31,10 +31,11 @@ MOST_PACKETS = 1 << 20
 class Qcn(CaseMechanism):
     """Settings of QCN, which are the same for all switches and senders.
 
-    A notification sets a flow's target rate to the rate that the flow had before.  At the end of each cycle of its byte
-    counter or timer, the flow's rate rises halfway to the target rate.  The target rate stays the same until the byte
-    counter or the timer has ended five cycles.  From then on, each cycle first raises the target rate by ``increase``
-    or a multiple of it.
+    A notification lowers a flow's rate.  The rate that the flow had before becomes its target rate.  Each flow has a
+    byte counter and a timer, which run in cycles.  At the end of each cycle of either, the flow's rate rises halfway to
+    the target rate.  The target rate stays the same until the byte counter or the timer ends its sixth cycle since the
+    notification.  From this sixth cycle on, the end of each cycle of either first raises the target rate by
+    ``increase`` or a multiple of it.
 
     Times are in ticks and sizes in bytes here.  In scenario files, both are in packets of the case.
 

@@ -1,12 +1,20 @@
 """Simulate endpoints that answer each request with a reply, directly or through a third CA, from limited queues.
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.2.  If
-message types share a VL, a message-dependent deadlock can occur, although the tables have no credit loop.  Remedies are
-a VL for each type (strict), a shared VL beside the VLs of the types (wide), the back-off of the SGI Origin 2000, and
-mDisha.  Differences: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the next CA
-in the order of the fabric.  With wide, a CA sends each message on the VL of its type or on the shared VL, but
-switches do not change the VL.  With mDisha, the rescued messages use a separate VL instead of one spare buffer in each
-switch.
+message types share a VL, a message-dependent deadlock can occur, although the tables have no credit loop.  There are
+four remedies:
+
+- strict: each message type has its own VL.
+- wide: a shared VL is used beside the VLs of the message types.
+- back-off of the SGI Origin 2000: if a CA cannot forward a request for some time, it orders the requester to send the
+  request to the third CA itself.
+- mDisha: one token travels from CA to CA.  A CA with the token may rescue a message that has waited too long.  Rescued
+  messages use a separate VL.
+
+Differences from the source: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the
+next CA in the order of the fabric.  With wide, a CA sends each message on the VL of its type or on the shared VL, but
+switches do not change the VL.  In the source, messages rescued by mDisha use one spare buffer in each switch, not a
+separate VL.
 """
 
 from __future__ import annotations
@@ -96,8 +104,8 @@ class Replies(CaseMechanism):
 
         Output queue 0 has forwarded requests, queue 1 has replies, and queue 2 has rescued messages.  With a
         shared SL, queues 0 and 1 have two flows each, if they are in use: first a flow with the shared SL, then a flow
-        with the SL of the message type.  In the wait-for graph of the kernel, a queue waits for the VL of its last
-        flow.
+        with the SL of the message type.  A queue with two flows waits only if neither flow can send.  In the wait-for
+        graph of the kernel, this queue then waits for one virtual channel: the channel of its last flow with a message.
         """
         shared = [] if self.shared_sl is None else [self.shared_sl]
         forwards = [] if self.forward_sl is None else [(0, sl) for sl in (*shared, self.forward_sl)]

@@ -1,9 +1,15 @@
 """Simulate congestion management by requests and grants between the adapters of a switching fabric.
 
 Source: Chrysos, Chen, Minkenberg, Kachris, Katevenis, "End-to-End Congestion Management for Non-Blocking, Multi-Stage
-Switching Fabrics using Commodity Switches", sections 2 and 3.  Differences: headers of segments take no bandwidth.  An
-output adapter grants the requests of the input with the earliest virtual time, and does not use the virtual intervals
-of a hardware scheduler.
+Switching Fabrics using Commodity Switches", sections 2 and 3.
+
+Each flow from an input adapter to an output adapter has a virtual time, which is the number of segments granted to the
+flow.  An output adapter next grants the requests of the flow with the smallest virtual time, so that all flows get
+equal numbers of segments.  If a flow requests again after a time without requests, its virtual time is first raised
+to that of the flow which the output adapter granted last.
+
+Differences from the source: headers of segments take no bandwidth.  Virtual times are exact numbers, and the virtual
+intervals of a hardware scheduler are not simulated.
 """
 
 from __future__ import annotations
@@ -78,8 +84,9 @@ class RequestGrant(Mechanism):
     reserve
         Whether a grant reserves space in the buffer of the last switch.
     in_band
-        Whether control data (requests, grants and acknowledgements) takes bandwidth.  If not, control data arrives
-        after ``control_delay`` ticks, and no segment is sent without a grant.
+        Whether control data (requests, grants and acknowledgements) travels in segments and so takes bandwidth.  A flow
+        without an open request and without an unacknowledged segment may then send one segment without a grant.  If
+        ``in_band`` is false, control data arrives after ``control_delay`` ticks, and each segment needs a grant.
     segment, control
         Bytes of the largest segment, and of a segment that has only control data.
     grant

@@ -26,11 +26,12 @@ MOST_TASKS = 1 << 26
 class Tasks(Mechanism):
     """Messages of a workload as tasks of a simulation, whose traffic must be ``workload.traffic(mtu)``.
 
-    Each dependency of a message has a delay of at least one tick, which begins when the awaited message has arrived.  A
-    message is ready when all these delays have passed, but not before its earliest time (``Message.at``).  A message
-    without a dependency is ready ``Message.delay`` after its earliest time.  A CA sends its messages in the order in
-    which they become ready.  A message with a lost packet never arrives, unless the simulation has the
-    mechanism :class:`routing.simulate.mechanisms.retransmission.Retransmission`.
+    A message that depends on other messages waits for each of them to arrive, and then for a delay of at least one tick
+    for each of them.  The message is ready when all these delays have passed, but not before its earliest time
+    (``Message.at``).  A message that depends on no message is ready at the time ``Message.at`` + ``Message.delay``.
+
+    A CA sends its messages in the order in which they become ready.  A message with a lost packet never arrives, unless
+    the simulation has the mechanism :class:`routing.simulate.mechanisms.retransmission.Retransmission`.
 
     Attributes
     ----------
