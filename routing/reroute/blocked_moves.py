@@ -32,9 +32,9 @@ CUTS, EDGES_FOR_CUTS = 150, 9_000_000
 of possible CDG edges of the fabric, but not below 8.
 """
 SMALL_CUT = 5
-"""Number that is added to the number of LFT entries of each cut, before the relieved flow is divided by this number.
-Without the addition, a cut with one entry would come before a cut that has two entries and relieves nearly twice as
-much flow.
+"""Number that is added to the number of LFT entries that use a cut.  Cuts are sorted by the relieved flow, divided by
+this sum.  Without the addition, a cut that one entry uses would come before a cut that two entries use and that
+relieves nearly twice as much flow.
 """
 
 Wanted = tuple[int, tuple[tuple[int, int], ...]]

@@ -41,7 +41,7 @@ RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFL
 divided by the number of delivered packets.
 """
 LOSSY = ("remedy", "fault", *(mechanism.table for mechanism in BESIDE_ADAPTIVE))
-"""Names of the subtables of a case in a scenario file that can cause the loss of packets, such as ``[case.fault]``.  A
+"""Names of the subtables of a case in a scenario file that can cause the loss of packets, such as ``[case.remedy]``.  A
 case with such a subtable reports lost packets.
 """
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5

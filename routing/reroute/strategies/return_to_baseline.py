@@ -33,8 +33,8 @@ TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
 """Two limits for the number of sets of columns that are tried in a step: TRIALS, and ENTRIES_FOR_TRIALS divided by the
 number of table entries.  Two sets of columns may be tried in tables of any size.
 
-If paths are moved off sets of CDG edges instead (:func:`_sets`), at most three sets with several edges are tried, and
-then at most TRIALS sets with a single edge.
+If paths are moved off sets of CDG edges instead (:func:`_sets`), the first three sets may have several edges.  TRIALS
+limits only the number of further sets, which have a single edge each.
 """
 
 
