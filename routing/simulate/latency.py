@@ -24,8 +24,8 @@ Ints = npt.NDArray[np.int64]
 def bucket_bounds() -> Ints:
     """Return int64[2049]: the lowest latency of each bucket in ticks, and then the end of the last bucket."""
     number = np.arange(LATENCY_BUCKETS + 1 - SINGLE)
-    # A simulation has at most 2^62 ticks, so the buckets for longer latencies stay empty.  The true bounds of these
-    # buckets can exceed an int64.  So `power` is limited to 56, which keeps all bounds below 2^63.
+    # A simulation has at most 2^62 ticks, so the buckets for latencies of more than 2^62 ticks stay empty.  The true
+    # bounds of these buckets can exceed an int64.  So `power` is limited to 56, which keeps all bounds below 2^63.
     power = np.minimum(number // PER_POWER, 56)
     return np.concatenate([np.arange(SINGLE), (PER_POWER + number % PER_POWER) << (power + 1)]).astype(np.int64)
 

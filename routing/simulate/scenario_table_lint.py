@@ -92,7 +92,10 @@ def _check_routing(file: Toml, cases: Collection[Table], routing: Table) -> None
 
 
 def _changes(case: Table) -> bool:
-    """Return whether a simulation case uses the key ``then`` of flows: the path of a flow after a change of tables."""
+    """Return whether a simulation case uses the paths that flows take after a change of tables.
+
+    The key ``then`` of a flow in the scenario file gives this path.
+    """
     return "change" in case or case.get("tables") in ("new", "both")
 
 
