@@ -5,8 +5,8 @@
  * values are compared before any other member is used.  All memory is read through a pipe, because write() reports
  * unreadable memory as EFAULT instead of crashing.
  *
- * The check uses only members that OpenSM has set by then: pointers back to a struct, keys, counts that must be equal,
- * and texts. */
+ * The check uses only members that OpenSM sets before it loads the plugin: pointers back to a struct, keys of maps,
+ * counts that must be equal, and texts. */
 #define _GNU_SOURCE
 #include "shim.h"
 

@@ -32,8 +32,8 @@ static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t si
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the largest offset at which a part of an answer ends: either `extent`, which is this offset for the parts that
- * were considered before, or the end of one more part, which has `bytes` bytes and begins at offset `at`. */
+/* `extent` is the largest offset at which one of the parts considered so far ends.  Return the largest offset if one
+ * more part is considered, which has `bytes` bytes and begins at offset `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;

@@ -82,8 +82,8 @@ def write_answer(
     at
         Offset of the answer in bytes, a multiple of the page size.
     tables
-        The tables, with one row per switch in the order of the request (by GUID).  If an engine fails in a later sweep,
-        OpenSM may get these tables again, but only if they have a certificate.
+        The tables, with one row per switch in the order of the request (by GUID).  The answer also states whether they
+        have a certificate.  If so, OpenSM may get these tables again if an engine fails in a later sweep.
     sequence
         Number of the request that is answered.
     deferred, plan

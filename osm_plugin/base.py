@@ -41,7 +41,7 @@ class Base:
     Attributes
     ----------
     fabric
-        The current fabric, with LIDs up to the highest LID for which a switch has an entry.
+        The current fabric.  Its LID table also covers higher LIDs than those in use, if switches have entries for them.
     routing, new
         The forwarding tables in the switches, and the new tables, both with one column per LID of ``fabric``.  In
         ``routing``, 255 stands for entries that are unknown or lead nowhere.  If the SLs in use are known, ``routing``
@@ -122,8 +122,8 @@ def base_of(
     remembered
         Earlier tables, each with True if this process has published the tables, or with False if it has read them from
         a state file.  The tables are compared with the entries in the switches, one after the other.  The first tables
-        that match determine the SLs in use.  Switches may already have entries of the new tables, if another OpenSM
-        ended while it was writing them.  Tables with the same SLs as the new tables match in spite of such entries.
+        that match determine the SLs in use.  If another OpenSM ended while it was writing the new tables, some switches
+        already have entries of the new tables.  Earlier tables with the same SLs as the new tables then match, too.
     left
         For the GUID of each switch and end port that has left the fabric: the tables that were in force when it left.
         A switch that returns may still have entries of these tables, and open connections may use their SLs.  None:
@@ -176,9 +176,9 @@ def base_of(
 
 
 def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
-    """Return a copy of the LFTs ``lft`` in which the switches of ``groups`` have no entries.
+    """Return a copy of the LFTs ``lft`` without the entries of the switches that have returned to the fabric.
 
-    These switches have returned to the fabric.
+    Each of ``groups`` has switches that left the fabric while the same tables were in force.
     """
     staying = lft.copy()
     for group in groups:
@@ -187,9 +187,10 @@ def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
 
 
 def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:
-    """Return whether the switches of a group have only entries of the group's tables, or missing entries.
+    """Return whether switches that have returned to the fabric have only missing entries, and entries of the tables
+    that were in force when the switches left.
 
-    The switches of the group had left the fabric, and have returned.  The group's tables were in force when they left.
+    ``group`` has the switches and these tables, and ``lft`` has the entries of all switches.
     """
     present = np.full_like(lft, NO_PORT)
     present[group.rows] = lft[group.rows]
@@ -199,8 +200,8 @@ def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:
 def _columns(tables: SwitchTables, least: int) -> int:
     """Return the number of LFT columns that are needed for all entries of the switches, and at least ``least``.
 
-    The number exceeds ``least`` if a switch has a known entry for a higher LID.  Entries above the top LID of a switch
-    do not count, because the switch does not use them.
+    The number exceeds ``least`` if a switch has a known entry for a higher LID.  Entries above
+    :attr:`SwitchTables.top` do not count, because the switch does not use them.
     """
     beyond = np.arange(least, max(least, tables.lft.shape[1]))
     used = (tables.lft[:, beyond] != NO_PORT) & (beyond <= tables.top[:, None]) & tables.known[:, beyond // BLOCK]
@@ -232,8 +233,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     own, now = tables.lft[:, :lids], lft[:, :lids]
     missing = (own == NO_PORT) & (now != NO_PORT)
     np.putmask(now, missing, NO_PORT)
-    # An entry that equals the entry of the new tables needs no check, because the entries of the new tables lead to a
-    # neighbour or an end port.  Any other entry may lead nowhere, for example to a port without a cable.
+    # An entry may lead nowhere, for example to a port without a cable.  Entries that equal the entries of the new
+    # tables need no check of this, because all entries of the new tables lead to a neighbour or an end port.
     row, lid = np.divmod(np.flatnonzero(own != now), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)

@@ -181,7 +181,8 @@ def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") 
     """Make a :class:`Host` execute the functions of ``host.h``.  If the protocols of library and package differ, each
     of these functions fails with an error message instead.
 
-    The plugin library calls ``attach`` when OpenSM loads the library.  The build of the library fixed the arguments.
+    The plugin library calls ``attach`` when OpenSM loads the library.  The arguments except ``ffi`` are constants,
+    which were written into the library when it was built.
 
     ``ffi`` is the cffi object of the library, ``python`` the path of the interpreter, and ``paths`` the folders to put
     on ``sys.path``.  ``library_protocol`` is the protocol of the library; very old libraries pass none.
@@ -209,6 +210,6 @@ def _refuse_all(ffi: Any, library_protocol: str) -> None:
         return FAILED
 
     for name in FUNCTIONS:
-        # An older library may not declare this function.  Then cffi raises an error, which is ignored.
+        # An older library may lack the function `name`.  Then cffi raises an error, which is ignored.
         with contextlib.suppress(ffi.error):
             ffi.def_extern(name=f"ibnue_host_{name}")(refuse)

@@ -153,7 +153,8 @@ def check_configuration(
     config = PluginConfig()
     if path is not None:
         value = settings_in(read_text(path)).get("routing_engine", "=")
-        if not value.startswith("="):  # In a TOML file, an equals sign would follow the name.
+        # Only in a TOML file, an equals sign follows the name of an option.  So this file is an opensm.conf.
+        if not value.startswith("="):
             text = f"{path}: is an opensm.conf, not a configuration of the plugin (--opensm-conf {path})"
             return [Finding(True, text)]
     named = path or (opensm_conf and named_configuration(opensm_conf))
@@ -219,7 +220,7 @@ def _class_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
     except OptionError as problem:
         yield _wrong(file, f"[classes]: {problem}", "classes")
     except IbnueError:
-        return  # A file of GUIDs cannot be read.  The check of named files reports this error.
+        return  # A file of GUIDs that [classes] names cannot be read.  _named_files() reports this error.
 
 
 def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:
@@ -238,23 +239,23 @@ def _wrong(file: Toml, problem: str, *keys: str) -> Finding:
 
 
 def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterator[Finding]:
-    answer, engines = conf.settings, conf.at("routing_engine")
-    if (times := _plugin_names(answer.get("event_plugin_name", "")).count(PLUGIN)) != 1:
+    settings, engines = conf.settings, conf.at("routing_engine")
+    if (times := _plugin_names(settings.get("event_plugin_name", "")).count(PLUGIN)) != 1:
         text = f"names {PLUGIN} {times} times" if times else f"does not name {PLUGIN}"
         yield Finding(
             True, f"{conf.at('event_plugin_name')}: event_plugin_name {text} (event_plugin_name {PLUGIN})"
         )  # fmt: skip
     yield from _ignored_by_opensm(conf)
-    yield from _options_line(answer.get("event_plugin_options", ""), path, conf.at("event_plugin_options"))
-    names = answer.get("routing_engine", "").replace(",", " ").split()
+    yield from _options_line(settings.get("event_plugin_options", ""), path, conf.at("event_plugin_options"))
+    names = settings.get("routing_engine", "").replace(",", " ").split()
     yield from _engine_names(names, config, engines)
-    if "updn" in names and "root_guid_file" not in answer:
+    if "updn" in names and "root_guid_file" not in settings:
         text = "OpenSM's updn fails if it finds no root switches, and OpenSM then uses the next engine"
         last = "" if "no_fallback" in names else ", or minhop"
         yield Finding(False, f"{engines}: {text}{last} (set root_guid_file)")
     yield from _unsupported_options(names, config, engines)
-    yield from _qos(answer, names, config, engines)
-    if answer.get("use_ucast_cache") == "TRUE":
+    yield from _qos(settings, names, config, engines)
+    if settings.get("use_ucast_cache") == "TRUE":
         yield Finding(
             False, f"{conf.at('use_ucast_cache')}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf "
             "switch or CA is lost or comes back, so the tables are then not proven (set use_ucast_cache FALSE)"
@@ -281,13 +282,13 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     """Report what OpenSM would ignore or misread: a byte order mark in opensm.conf, unknown names, wrong values, and
     missing or wrong files of partitions and of the QoS policy.
     """
-    text, answer = conf.text, conf.settings
-    unknown = _unknown_options(answer, conf.prefix)
+    text, settings = conf.text, conf.settings
+    unknown = _unknown_options(settings, conf.prefix)
     if text.startswith(BYTE_ORDER_MARK):
         set_there = bool(text.partition("\n")[0].removeprefix(BYTE_ORDER_MARK).partition("#")[0].strip())
         what = "begins with a byte order mark, so OpenSM does not know the name in the first line and ignores that line"
         yield Finding(set_there, f"{conf.path}:1: {what} (save the file without the mark)")
-    for name, value in answer.items():
+    for name, value in settings.items():
         if not re.fullmatch(r"[a-z0-9_]*", name.removeprefix(BYTE_ORDER_MARK), re.ASCII):
             remedy = "write 'name value', in lower case"
             yield Finding(True, f"{conf.at(name)}: OpenSM does not know the name {name!r} ({remedy})")
@@ -297,18 +298,18 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value.upper() != "FALSE")):
             remedy = "write TRUE or FALSE"
             yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM takes as FALSE ({remedy})")
-    lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
+    lmc, policy = settings.get("lmc", "0"), settings.get("qos_policy_file", USUAL_POLICY)
     if c_number(lmc) not in range(8):
         yield Finding(True, f"{conf.at('lmc')}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
-    codes = answer.get("max_op_vls", "5")
+    codes = settings.get("max_op_vls", "5")
     if (code := c_number(codes)) not in range(1, 6):
         text = "so OpenSM does not set the VLs of ports, and ibnue uses one VL" if code == 0 else "which limits nothing"
         yield Finding(True, f"{conf.at('max_op_vls')}: max_op_vls is {codes}, {text} (use 1 to 5)")
-    partitions = Path(answer.get("partition_config_file", USUAL_PARTITIONS))
+    partitions = Path(settings.get("partition_config_file", USUAL_PARTITIONS))
     pkeys: set[int] | None = set()
     if partitions.is_file():
         pkeys = yield from _first_error("partition_config_file", check_partitions, partitions)
-    if answer.get("qos") == "TRUE":
+    if settings.get("qos") == "TRUE":
         yield from _qos_lists(conf)
         yield from _qos_policy(Path(policy), pkeys, conf.at("qos_policy_file"))
     if not partitions.exists() and not partitions.as_posix().endswith(USUAL_PARTITIONS):
@@ -322,7 +323,7 @@ def _unknown_options(names: Iterable[str], prefix: Path) -> dict[str, str | None
     no option is similar).
 
     A name counts as an option if it is a string in the file of the OpenSM program.  The result is empty if OpenSM is
-    not installed, or if its program is not in this file, as with a wrapper script.
+    not installed, or if this file is only a wrapper script that starts the program.
     """
     program = opensm_program(prefix)
     code = Path(program).read_bytes() if program else b""
@@ -450,8 +451,8 @@ def _unsupported_options(names: list[str], config: PluginConfig, where: str) -> 
             yield Finding(True, f"{where}: {text}")
 
 
-def _qos(answer: Mapping[str, str], names: list[str], config: PluginConfig, where: str) -> Iterator[Finding]:
-    limit, only, remedy = _data_vls(answer)
+def _qos(settings: Mapping[str, str], names: list[str], config: PluginConfig, where: str) -> Iterator[Finding]:
+    limit, only, remedy = _data_vls(settings)
     for name in (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
         options = config.options_of(name)
         vls, first = options.get("vls", "auto"), options.get("first_vl", 0)
@@ -467,28 +468,28 @@ def _qos(answer: Mapping[str, str], names: list[str], config: PluginConfig, wher
             yield Finding(False, f"{where}: {text}")
 
 
-def _data_vls(answer: Mapping[str, str]) -> tuple[int, str, str]:
+def _data_vls(settings: Mapping[str, str]) -> tuple[int, str, str]:
     """Return how many data VLs opensm.conf allows, a text that states the reason of this limit, and a text with the
     remedy.
 
-    ``answer`` has the values of the options in opensm.conf, by name.
+    ``settings`` has the values of the options in opensm.conf, by name.
     """
-    if answer.get("qos") != "TRUE":
+    if settings.get("qos") != "TRUE":
         return 1, "without QoS OpenSM sets up only one", "qos TRUE"
-    code = c_number(answer.get("max_op_vls", ""))
+    code = c_number(settings.get("max_op_vls", ""))
     limits = [(_VLS_OF_CODE.get(code, MAX_DATA_VLS), "max_op_vls")]
     for own in _QOS_MAX_VLS:
-        key = own if _max_vls(answer, own) else "qos_max_vls"
-        limits.append((_max_vls(answer, key) or MAX_DATA_VLS, key))
+        key = own if _max_vls(settings, own) else "qos_max_vls"
+        limits.append((_max_vls(settings, key) or MAX_DATA_VLS, key))
     limit, key = min(limits)
-    return limit, f"with {key} {answer.get(key)} OpenSM sets up only {limit}", f"raise {key}"
+    return limit, f"with {key} {settings.get(key)} OpenSM sets up only {limit}", f"raise {key}"
 
 
-def _max_vls(answer: Mapping[str, str], key: str) -> int | None:
-    """Return the value of the option ``key``, whose name ends with "max_vls", among the options ``answer``.
+def _max_vls(settings: Mapping[str, str], key: str) -> int | None:
+    """Return the value of the option ``key``, whose name ends with "max_vls", among the options ``settings``.
 
     Return None if the option is missing.  Also return None if its value is not from 1 to 15, because OpenSM ignores
     such a value.
     """
-    number = c_number(answer.get(key, ""))
+    number = c_number(settings.get(key, ""))
     return number if number is not None and 1 <= number <= MAX_DATA_VLS else None

@@ -73,10 +73,11 @@ class ConfFiles:
             self._stored[name] = content
 
     def _stored_version(self, key: tuple[str, str]) -> bytes | None:
-        """Return the content of the stored version of a file.  Return None if there is no stored version, or if the
-        folder has not been read yet.
+        """Return the content of the stored version of a file.  Return None if there is no stored version, or if a
+        thread is still reading the folder.
 
-        The first call reads the folder.  So the folder is read only if an option of opensm.conf names a file.
+        The first call starts this thread, and waits for it for a limited time.  So the folder is read only if an option
+        of opensm.conf names a file.
         ``key`` is the name of this option, and the path of the file.
         """
         if self.folder is None:
@@ -97,7 +98,10 @@ class ConfFiles:
         """Apply the options of opensm.conf, as :func:`osm_plugin.opensm_conf.take_over` does.
 
         ``conf`` has the options that OpenSM passes on.  Its option "config_file" is the path of opensm.conf, from which
-        other options are read.  The result has a line for the log about each file whose last usable version is used.
+        other options are read.  ``engine`` is the name of the engine without the prefix "ibnue-".  ``own`` has the
+        engine's options in the plugin's own configuration, which take precedence over opensm.conf.
+
+        The result has a line for the log about each file whose last usable version is used.
         """
         named = {name: Path(value) for name in ("config_file", *FILES) if (value := conf.get(name)) is not None}
         silent = self._silent.among(named.values())

@@ -37,8 +37,8 @@ ENGINE_KEYS: Mapping[str, tuple[type, ...]] = {
     **{name: option.types for name, option in ENGINE_OPTIONS.items()},
     "budget": (int, float),
 }
-"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: the engine options, with ``budget`` as an alternative to
-``effort``.
+"""Keys of ``[engine]`` and ``[engine.NAME]`` with their types: the engine options and ``budget``, which states
+``effort`` as a number of CPU seconds.
 """
 
 CLASS_KEYS: Mapping[str, tuple[type, ...]] = {setting.key: setting.types for setting in SETTINGS}

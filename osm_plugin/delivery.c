@@ -1,4 +1,5 @@
-/* Check in one pass over the LFTs that each hop count is the number of hops to the switch that delivers the LID.
+/* Check the hop counts in an answer, in one pass over the LFTs.  Each hop count must be the number of hops from a
+ * switch to the switch that delivers the LID.
  *
  * The hop count of each entry is compared with the hop count at the next switch.  Usually, the hop count at the next
  * switch is one smaller.  A path on which this is so at each switch ends at the switch that delivers the LID.  If the

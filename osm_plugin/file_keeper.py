@@ -91,8 +91,9 @@ class FileKeeper:
 
     @property
     def seconds(self) -> float:
-        """Return for how many seconds the process has not answered, although there is an open request: since its last
-        answer, or since the oldest open request was sent, whichever was later.  0 if all requests are answered.
+        """Return for how many seconds the process has not answered an open request; 0 if all requests are answered.
+
+        The seconds count from the later of two times: the last answer, and the sending of the oldest open request.
         """
         return time.monotonic() - self._since if self._sent else 0.0
 

@@ -19,7 +19,9 @@ from osm_plugin.state import SavedTables, read_state
 from routing.errors import IbnueError
 
 RETRY_SECONDS = 0.5
-"""Maximum number of seconds for which a sweep waits until it is known whether tables are pinned."""
+"""Maximum number of seconds for which a sweep waits until the pinned tables are read.  After this time, the sweep uses
+the last known pinned tables.
+"""
 
 
 def folder_of(config: PluginConfig) -> Path | None:

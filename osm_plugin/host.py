@@ -232,13 +232,13 @@ class Host:
     def awaited(self) -> bool | None:
         """Return whether OpenSM should sweep now.  False: a sweep may be needed later.  None: no sweep is expected.
 
-        OpenSM should sweep in four cases:
+        OpenSM should sweep in five cases:
 
         - A late answer has arrived.
-        - The worker has stopped computing an answer.
-        - After a failure, the new worker has become ready, or has not become ready within ``start_deadline`` seconds.
-          The seconds count from the start of the worker.  If a sweep has found the worker overdue, but has not replaced
-          it, the seconds count from that sweep.
+        - The worker has an open request, but has ended or has not computed for :data:`SILENT` seconds.
+        - After a failure, the new worker has become ready.
+        - After a failure, the new worker has not become ready within ``start_deadline`` seconds after its start.  If a
+          sweep has found the worker overdue, but has not replaced it, the seconds count from that sweep.
         - The pause before the next rebalancing is over.
 
         While a sweep waits for the worker, the result is never True.
@@ -458,7 +458,8 @@ class Host:
         log.
 
         ``died`` is whether the worker has ended by itself, had an internal error, or sent a wrong message or wrong
-        tables.  The tables in force may be the cause of such a failure.
+        tables.  Such failures are counted, because the tables in force may be their cause.  After two of them, these
+        tables are not used any more.
         """
         cause = "" if self._worker is None or self._worker.hello is None else self._engine
         self._failed[cause] = max(int(cause != ""), self._failed.get(cause, 0) + died)

@@ -52,8 +52,8 @@ class Job:
     def origin_of(self, routing: Routing) -> tuple[str, str]:
         """Return the engine and the options to record with new tables.
 
-        The new tables can be a repair of tables that another engine has computed before it failed.  Then return that
-        other engine and its options.  When that engine works again, it can continue with the repaired tables.
+        If the new tables are a repair of earlier tables, return the engine of the earlier tables with its options, even
+        if this engine has failed since.  When it works again, it can continue with the repaired tables.
         """
         before = self.start.before
         if self.pinned is None and isinstance(before, SavedTables) and routing.provenance.engine == before.engine:
@@ -68,8 +68,8 @@ class Outcome:
     Attributes
     ----------
     made
-        The tables as the engine or a re-route returned them, and how they were found.  They can also be earlier tables
-        that stay in force.  An update schedule is not part of them.
+        Tables without an update schedule, and how they were found.  They are new tables, as the engine or a re-route
+        returned them, or earlier tables that stay in force.
     kept
         The tables to be stored as remembered tables.  They also have the engine, its options, and the LFT entries that
         later rounds of the update schedule write.

@@ -221,7 +221,8 @@ class LastGood:
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
-            self._good = config  # until save() replaces it by a configuration that names copies of the files
+            # Later, save() sets `_good` to a configuration that names copies of the files.
+            self._good = config
         # A request for routing and a request for port rules can have the same problem.  The first success of either
         # kind reports that the problem is solved, and clears the problem for both kinds.
         solved = self._wrong[ports]

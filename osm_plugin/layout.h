@@ -87,7 +87,7 @@ struct ibnue_answer {
     uint32_t switches; /* number of switches, as in the request */
     uint32_t lids;     /* number of columns of the LFTs */
     uint32_t vls;      /* number of data VLs that the tables use */
-    uint32_t sl_kind;  /* enum ibnue_sl_kind: index of the SL table */
+    uint32_t sl_kind;  /* enum ibnue_sl_kind: how the SL table is indexed */
     /* number of in-ports, and also of out-ports, of each switch in the SL-to-VL tables; 0: a single table of 16 VLs
      * applies to all switches */
     uint32_t sl2vl_ports;
@@ -125,7 +125,8 @@ struct ibnue_answer {
 struct ibnue_classes {
     /* SL of a path if OpenSM proposes the SL `hint` (index: 16 * hint + the SL that the tables have for the path) */
     uint8_t sl_for[256];
-    /* for each VL, the VL of the QoS policy whose arbitration weight this VL gets; 255 for a VL without data */
+    /* index: a VL of the tables; value: the VL of the QoS policy from which it gets its arbitration weight, 255 for a
+     * VL without data */
     uint8_t vl_like[16];
 };
 

@@ -99,8 +99,8 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* [VL], sum of the weights; only the entries of the option that fit into the port's table count
-                      */
+    /* [VL], sum of the weights in opensm.conf; entries that do not fit into the port's table are not counted */
+    unsigned of[16];
 };
 
 /* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL

@@ -90,9 +90,11 @@ class Classes:
         uint8[16, 16], the SL of a path.  The first index is the SL that OpenSM passes as a hint, and the second is the
         SL in the tables.
     vl_like
-        uint8[16], for each VL, the VL of the policy whose arbitration weight this VL gets; 255 for an unused VL.
+        uint8[16], index: a VL of ``routing``; value: the VL of the policy from which it gets its arbitration weight.
+        255: the VL is unused.
     layer_vl
-        int64[V], for each VL, the VL of the engine's tables whose traffic this VL carries; -1 for none.
+        int64[V], index: a VL of ``routing``; value: the VL of the engine's tables from which it gets its traffic.  -1:
+        the VL is unused.
     line
         A line for the log; empty if paths use the SLs of the engine's tables.
     """
@@ -187,9 +189,9 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # In the new tables, each SL of the engine is replaced by the SL of the first class for the same layer (the
-        # label).  ``sl_for`` gives the SL of a path by the hint and the engine's SL.  ``by_label`` gives the same SL by
-        # the hint and the label.
+        # The label of a layer is the SL of the first class for this layer.  The new tables have the label of the layer
+        # in place of the engine's SL.  ``sl_for`` gives the SL of a path by the hint and the engine's SL.  ``by_label``
+        # gives it by the hint and the label.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()

@@ -125,7 +125,7 @@ def _words(text: str) -> Iterator[_Word]:
     name ``use`` are text, including numbers.
     """
     # `forms` is the set of forms (as in `_NAMES`) of values that may follow the names read so far in the current line.
-    # The name "use" adds the word "use" to this set instead of a form.
+    # After the name "use", the set also contains the word "use", which is not a form.
     line, forms = 1, set[str]()
     for match in _WORD.finditer(text):
         kind, word = str(match.lastgroup), match[0]

@@ -23,8 +23,8 @@
 /* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
 
-/* Fill a block with a pattern that no switch returns: two numbers of ports that do not exist, in turn.  If OpenSM's
- * copy of a block still has the pattern later, the switch has not answered. */
+/* Fill a block with a pattern that no switch returns, in which two port numbers alternate.  No switch has ports
+ * with these numbers.  If OpenSM's copy of a block still has the pattern later, the switch has not answered. */
 static void fill_mark(uint8_t *mark)
 {
     for (unsigned i = 0; i < BLOCK; i++)

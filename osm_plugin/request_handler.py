@@ -295,8 +295,8 @@ class RequestHandler:
         self.written(request.get("written", {}))
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
-        # If the worker has ended during a request to this engine, the tables of another failed engine may be the cause.
-        # In this case, no tables of other engines are used.
+        # The starting point can be tables of another engine, which has failed.  Such tables may be the cause if a
+        # worker has ended during a request to this engine.  Then no tables of other engines are used.
         before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
         baseline = None if before is None else self.state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.
@@ -328,7 +328,7 @@ class RequestHandler:
     def _may_gain(self, tables: SavedTables | None) -> bool:
         """Return whether a search may find changes of entries that improve the balance of the tables.
 
-        Re-routed tables are searched in every sweep until a search finds no improvement.
+        For re-routed tables, every sweep searches for such changes until a search finds no improvement.
         """
         if tables is None or tables.routing is self._balanced:
             return False

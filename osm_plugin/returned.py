@@ -21,7 +21,9 @@ Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 Left = Mapping[int, SavedTables | None]
 MOST_PAIRS = 1 << 26
-"""Maximum number of SLs in a table with one SL for each pair of LIDs.  Each SL takes one byte."""
+"""Maximum number of SLs in a table with one SL for each pair of LIDs.  Each SL takes one byte.  If a table would need
+more SLs, the SLs in use count as unknown.
+"""
 
 
 @dataclass(frozen=True, eq=False)

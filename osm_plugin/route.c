@@ -258,9 +258,10 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
         *done = fall_back(engine, "ERR IBN1", why);
         return 1;
     }
-    /* The other engine comes later in OpenSM's list.  This engine and all engines between the two fail, so that OpenSM
-     * calls the other engine.  `left` is the first engine that has failed for this reason.  If OpenSM calls `left` a
-     * second time, OpenSM has not called the other engine between these two calls.  Then `left` may ask the worker. */
+    /* asked->engine comes later in OpenSM's list than `engine`.  `engine` and all engines between these two fail, so
+     * that OpenSM calls asked->engine.  asked->left is the first engine that has failed for this reason.  If OpenSM
+     * calls asked->left a second time, OpenSM has not called asked->engine in between.  Then asked->left may ask the
+     * worker. */
     if (asked->left == engine)
         return 0;
     if (!asked->left)

@@ -127,8 +127,8 @@ def _rerouted(
             stability=start.stability, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
     except OptionError:
-        raise  # Routing from scratch would raise this error, too.
-    # The engine can still route from scratch, so a failed re-route must not be an error.
+        raise  # An option is wrong.  Routing from scratch would raise this error, too.
+    # After any other error, the engine can route from scratch.  So such an error must not end the request.
     except Exception as problem:
         if not isinstance(problem, IbnueError):
             traceback.print_exc()

@@ -18,8 +18,8 @@
 #include "layout.h"
 
 #define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
-/* Reason that is logged if Python cannot load the host.  The host then stores no reason, so a variable `note` has this
- * text from the start. */
+/* Reason that is logged if Python cannot load the host.  The host then stores no reason in `note`.  So the
+ * variable `note` gets this text before the host is called. */
 #define IBNUE_PYTHON_FAILED \
     "Python cannot load ibnue inside of OpenSM, and OpenSM's standard error has the reason: install ibnue for this " \
     "Python again, run 'ibnue plugin install', and start OpenSM again"
@@ -47,8 +47,7 @@ struct ibnue_memory {
 /* The subnet's switches in the order of the rows of tables (by GUID).  Valid while OpenSM's lock is held. */
 struct ibnue_rows {
     uint32_t switches;  /* number of switches */
-    osm_switch_t **row; /* [switches], OpenSM's switches by row */
-    size_t room;        /* not used; the member `room` of struct ibnue_seen is the length of `row` */
+    osm_switch_t **row; /* [switches], OpenSM's switches by row; the array has room for all nodes */
 };
 
 /* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
@@ -190,7 +189,7 @@ struct ibnue_status {
     } code[IBNUE_CODES]; /* [IBNUE_CODES], the error codes and their counts; the first `codes` elements are in use */
     unsigned codes;      /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* text of the last error line in OpenSM's log */
-    atomic_flag busy;                /* spin lock of the other members from `code` on */
+    atomic_flag busy;                /* spin lock that protects `code`, `codes`, `error` and `standby` */
     int standby; /* whether the host knows that OpenSM is a standby */
 };
 
@@ -233,13 +232,14 @@ struct ibnue_watch {
     int runs;              /* whether the thread was started */
     int wanted;            /* whether a sweep may be needed soon; protected by `lock` */
     int ending;            /* whether the thread has to end; protected by `lock` */
-    /* number of times that a call of an engine has set `wanted`, `spared` and `fruitless`; protected by `lock` */
+    /* number of times that a call of an engine has set `wanted`, `spared` and `fruitless`; the thread compares two
+     * values to find out whether these members have been set in the meantime; protected by `lock` */
     unsigned orders;
     /* whether the thread has requested a sweep, and no engine has been called since then; protected by `lock` */
     int asked;
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
-    /* whether the thread requests the next sweep even if no worker gets ready: OpenSM got old tables in the last sweep,
-     * so it did not try another engine; protected by `lock` */
+    /* whether the thread requests the next sweep even if no worker gets ready; set if OpenSM got old tables in the last
+     * sweep, because OpenSM then did not try another engine; protected by `lock` */
     int spared;
     /* time (CLOCK_MONOTONIC) at which the thread requests the next sweep even if a late worker still computes; 0: the
      * thread waits for the worker; protected by `lock` */

@@ -69,8 +69,8 @@ class SwitchTables:
         Engine whose tables the switches acknowledged last: "ours" for an ibnue engine, "other" for another engine of
         this OpenSM.  None: unknown, for example because this OpenSM has just become the master.
     left_out
-        bool[S, 256], ports with a cable to another switch that is up, but that OpenSM considers unhealthy (sick) or too
-        slow (throttled).  None if no port has such a cable.
+        bool[S, 256], ports whose link leads to another switch and is up, but is considered unhealthy (sick) or too slow
+        (throttled) by OpenSM.  None if no port has such a link.
     """
 
     lft: npt.NDArray[np.uint8]

@@ -30,8 +30,9 @@ class Change:
     base, after
         The tables in the switches, and the new tables.  ``after.deferred`` lists the entries that later rounds write.
     schedule
-        The update schedule.  Its rounds allow no credit loop, except perhaps a first round that only removes entries.
-        None: all entries are written at once, which is not proven safe.
+        The update schedule, whose rounds cannot cause a credit loop.  Exception: if old entries are unknown or lead
+        over changed cables, the first round only removes entries, and packets may form a credit loop until it is
+        complete.  None: all entries are written at once, which is not proven safe.
     asked
         Whether an update schedule was searched for.
     replies
@@ -174,9 +175,9 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
     """Return the entries that rounds after the first round write or remove, as an array of
     :data:`~osm_plugin.answer.DEFERRED`.
 
-    Each element has the port that the entry has before the round of the element.  If one round removes an entry and a
-    later round writes it, the array has an element for the write, with port 255 (no port).  It also has an element for
-    the removal, with the old port, unless the first round removes the entry.
+    Each element has the port of the entry before the write or removal.  An entry that one round removes and a later
+    round writes has two elements.  The element of the removal has the old port, and the element of the write has port
+    255 (no port).  If the first round removes the entry, there is only the element of the write.
 
     ``old`` are the tables before the first round.
     """

@@ -56,7 +56,8 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
-        self._copied: dict[int, SavedTables] = {}  # the tables in each memory file, by its number
+        # The tables in each memory file.  The key is the index of the file in `copies`.
+        self._copied: dict[int, SavedTables] = {}
         # Why the last read ("look") or the last write ("put") of a file failed, by this word and the path of the file.
         self._problems: dict[tuple[str, str], str] = {}
         # Whether a read or write of a file takes too long, so that sweeps no longer wait for it.

@@ -39,7 +39,7 @@ from routing.memory import keep_freed_memory
 from routing.publish import verify
 from routing.topologies import generate
 
-FAILED = 2
+BUG_STATUS = 2
 """Exit status of a worker with a bug.  It differs from the status of a worker whose package cannot be loaded."""
 
 
@@ -123,7 +123,7 @@ def main(setup_text: str) -> int:
 
     Returns
     -------
-    Exit status: 0, or :data:`FAILED` if an exception occurs after tables may have been read.
+    Exit status: 0, or :data:`BUG_STATUS` if an exception occurs after tables may have been read.
     """
     setup = json.loads(setup_text)
     reset_signals()
@@ -154,5 +154,5 @@ def main(setup_text: str) -> int:
         serve(link, handler, log, load_code(ENGINES.values()))
     except Exception:
         log.bug()
-        return FAILED
+        return BUG_STATUS
     return 0

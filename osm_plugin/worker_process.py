@@ -126,8 +126,8 @@ def _start(
 
 _REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
 _CHECKED = re.compile(_REPORTED.pattern + r"(ERR IBN32: )?(shadow: (?!bug )|OpenSM's engine )")
-"""Pattern of the log lines in which the worker that checks tables reports a result.  It does not match the line about a
-bug of this worker, which follows a traceback.
+"""Pattern of the log lines in which the worker that runs :mod:`osm_plugin.shadow` reports a result.  The line about a bug
+of that worker, which comes after a traceback, does not match.
 """
 
 
@@ -148,7 +148,7 @@ class WorkerProcess:
     ) -> None:
         identity = _as_user(user)  # If the user is unknown, this call fails before any descriptor is open.
         self.started = time.monotonic()
-        self._routes = module == "worker"  # The other module, "shadow", only checks tables.
+        self._routes = module == "worker"  # The module "shadow" only checks and compares tables.
         self.hello: dict[str, Any] | None = None
         self._refused = False  # whether the worker was killed because its protocol differs from the host's
         # Samples of listen(): the worker's CPU time in clock ticks (None: unknown), and the time (time.monotonic()) of
@@ -206,9 +206,9 @@ class WorkerProcess:
         """Return whether the worker has used CPU time, or has waited for a processor, within the last ``timeout``
         seconds.
 
-        The result is false if the worker is stopped, or if it waits for a lock or for a blocked file system.  A limit
-        of CPU time does not make the result false.  The state of the worker is read only in calls of :meth:`listen`,
-        which have to be frequent.
+        The result is false if the worker is stopped, or if it waits for a lock or for a blocked file system.  If the
+        system limits the CPU time (cgroup), the worker waits for a processor, and the result is true.  The state of the
+        worker is read only in calls of :meth:`listen`, which have to be frequent.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
@@ -297,7 +297,7 @@ class WorkerProcess:
             self.hello = self.receive(until)
         except EOFError:
             how = f"the worker {self.exit_description()} while it started"
-            # The kernel kills a process by this signal if memory is full.  Then the worker's log has no reason.
+            # The kernel kills a process by SIGKILL if memory is full.  Then the worker's log has no reason.
             killed = self.process.returncode == -signal.SIGKILL
             raise EnvironmentProblem(how, remedy="look for 'Out of memory' in dmesg" if killed else _READ_LOG) from None
         except ValueError:
@@ -329,7 +329,7 @@ class WorkerProcess:
         """
         import resource  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
 
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)  # The worker inherits this limit from OpenSM.
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)  # OpenSM's limit, which the worker inherits
         limited = f"OpenSM limits the worker's memory to {limit >> 20} MB: raise LimitAS of systemd or ulimit -v"
         known = [*filter(None, [self._log_tail()]), *[limited] * (limit != resource.RLIM_INFINITY)]
         return f" ({'; '.join(known)})" if known else ""
@@ -348,8 +348,9 @@ class WorkerProcess:
         except OSError:
             return ""
         # A line with a time and "error", "info" or "debug" reports work, or an error after which the worker continued.
-        # If such a line is the last one, the log does not explain why the worker ended.  The worker that checks
-        # tables writes to the same log, also after the worker that routes has ended.
+        # If such a line is the last one, the log does not explain why the worker ended.  The worker that
+        # runs osm_plugin.shadow writes to the same log, also after the worker that routes has ended.  So the lines of
+        # :data:`_CHECKED` at the end of the log are skipped.
         written = [line.strip() for line in lines if line.strip()]
         while written and self._routes and _CHECKED.match(written[-1]):
             del written[-1]
