@@ -32,7 +32,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def complaints(pages: list[Path]) -> Iterator[str]:
-    """Yield a line for each broken link and each page that no link leads to."""
+    """Yield a line for each broken link, and for each page to which docs/index.md does not lead."""
     reached: set[Path] = set()
     waiting = [ROOT / "docs" / "index.md"]
     while waiting:

@@ -54,7 +54,8 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
 def _whole(number: float) -> int:
     """Round a coordinate to three decimals first, and then to an integer.
 
-    Machines may compute sines that differ in the last bit.  The first step removes this difference.
+    Machines may compute sines that differ in the last bit.  Near a half, rounding directly to an integer could then
+    give two different results.  The first step removes the difference.
     """
     return math.floor(round(number, 3) + 0.5)
 
@@ -151,8 +152,8 @@ class _Drawing:
         length = math.hypot(bx - ax, by - ay)
         if not aside or not length:
             return f"M{start}L{end}"
-        # The control point of a quadratic Bezier curve is twice as far from the straight line as the curve's middle.
-        # So the control point is at the distance 2 * aside.
+        # `aside` is the distance of the curve's middle from the straight line.  The control point of a quadratic Bezier
+        # curve is twice as far from the straight line as the curve's middle.
         px, py = 2 * aside * (by - ay) / length, -2 * aside * (bx - ax) / length
         middle = ((ax + bx) / 2 + px, (ay + by) / 2 + py)
         self.extent.append(((ax + bx + px) / 2, (ay + by + py) / 2))

@@ -13,7 +13,9 @@ PAGE = Path(__file__).with_name("json.md")
 MARK = "<!-- What follows is written by docs/json_page.py from the schemas. -->\n"
 FOLDER = files("routing.cli") / "schemas"
 EVERYWHERE = {"schema", "warnings"}
-"""Keys that all documents have.  The first half of the page describes them."""
+"""Keys that all documents have.  The generated tables leave these keys out, because the text of docs/json.md before
+:data:`MARK` describes them.
+"""
 
 
 def kind(part: dict[str, Any]) -> str:
@@ -52,8 +54,9 @@ def rows(part: dict[str, Any], above: str = "") -> Iterator[str]:
 def section(name: str, schema: dict[str, Any], heading: str, shared: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the page about one schema, or about one definition that several schemas share.
 
-    ``shared`` has these definitions by name.  One of them may have the name of the schema.  If the schema has all keys
-    of this definition, the page links to the definition, and lists only the other keys of the schema.
+    ``heading`` is the first line.  ``shared`` has the shared definitions by name.  If one of them has the same name as
+    the schema, and the schema has all keys of this definition, the page links to the definition.  The page then lists
+    only the other keys of the schema.
     """
     yield from ("", heading, "")
     if schema.get("description"):

@@ -60,8 +60,8 @@ def load(
     node_names
         File with names of devices by GUID (node name map).
     faults
-        Names of the faults, such as ``"leaf1/36"`` for a link or ``"spine2"`` for a device.  A single fault can be
-        given as a string instead of a list.
+        Names of the links and devices to remove from the fabric, such as ``"leaf1/36"`` for a link or ``"spine2"`` for
+        a device.  A single name can be given as a string instead of a list.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def route(
         With ``previous``: how much may change in addition to broken entries: "full" (as little as possible), "balanced"
         (some entries, for better balance) or "fresh" (tables from scratch).
     rebalance
-        With ``previous``: number of further entries that may move for better balance.
+        With ``previous``: how many valid entries may change after the re-route, for better balance.
     **options
         Options of the engine, such as ``vls``, ``seed``, ``effort`` or ``reversible``.
 
@@ -259,7 +259,7 @@ def whatif(
     tables
         Tables in force.  By default the engine computes them.
     links, switches, cas
-        Parts of each kind to break, one part at a time: ``"all"`` parts, or a number of random parts.  If neither one
+        How many links, switches and CAs to break, one at a time: ``"all"``, or a number of random ones.  If neither one
         of these three arguments nor ``faults`` is given, each link is broken alone.
     faults
         Names of further faults, each of which is applied alone.
@@ -298,7 +298,7 @@ def whatif(
 
 
 def _count(parts: int | Literal["all"] | None) -> int | None:
-    """Convert a number of parts, or ``"all"``, to the number that the command uses.  -1 stands for all parts."""
+    """Convert a number of links or devices, or ``"all"``, to the number that the command uses.  -1 stands for all."""
     if (isinstance(parts, Integral) and parts < 0) or (isinstance(parts, str) and parts != "all"):
         raise OptionError(f"{parts!r} is neither all nor a number", remedy='use "all", or a number from 0')
     return -1 if parts == "all" else parts

@@ -107,7 +107,7 @@ class Result:
 
 
 class Fabric(fabrics.Fabric, Result):
-    """A fabric: a :class:`routing.fabric.Fabric` with the methods of every result.
+    """A :class:`routing.fabric.Fabric` that also has the methods of :class:`Result`.
 
     :func:`ibnue.load` and :func:`ibnue.generate` return such a fabric.  The main table has one row for each link.
     """
@@ -218,7 +218,7 @@ class Tables(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Result):
-    """Verdict on routing tables.  The main table has one row for each channel of the credit loop.
+    """Verdict on routing tables.  The data frame has one row for each channel of the credit loop.
 
     Attributes
     ----------
@@ -328,7 +328,7 @@ class Cabling(Result):
 
     @property
     def same(self) -> bool:
-        """Whether the real fabric has the devices and cables of the plan."""
+        """Whether the real fabric has exactly the devices and cables of the plan."""
         return self.comparison.same
 
     def report(self) -> Report:
@@ -347,7 +347,7 @@ class TransitionPlan(Result):
     Attributes
     ----------
     sides
-        Old and new tables, with equal rows (switches) and columns (LIDs).
+        Old and new tables.  In both, a row belongs to the same switch, and a column to the same LID.
     transition
         The verdict, and the rounds if there are any.
     assumed

@@ -4,6 +4,7 @@ Known defects of ibdmchk need workarounds:
 
 - ibdmchk always crashes after it has printed its verdict.  So its output is parsed, and its exit status is ignored.
 - ibdmchk requires the file of multicast groups, which OpenSM does not write if multicast is disabled.
+  So an empty file replaces a missing file.
 - ibdmchk writes a report with a fixed name to /var/cache/ibutils.  So each run gets a private empty folder at this
   path, in a mount namespace.  If the system does not allow mount namespaces, a lock serialises the runs and the report
   is removed.
@@ -227,8 +228,8 @@ def _parse(output: str) -> Verdict:
 def _loop(output: str) -> tuple[LoopChannel, ...]:
     """Return the channels of the credit loop that ibdmchk prints as a backtrace.
 
-    The backtrace begins with the channels of the loop.  The channels after the loop are left out.  They only lead back
-    to the channel at which ibdmchk has begun its search.
+    The backtrace begins with the channels of the loop.  It ends with the channels between the loop and the channel at
+    which ibdmchk began its search.  These last channels are left out.
 
     ``output`` is the text that ibdmchk has printed.
     """

@@ -19,8 +19,8 @@ from routing.errors import InputError, OptionError
 from routing.processes import remove_folder
 
 _PROMPT = b"sim> "
-# Harmless warning: ibsim prints it for every link whose line in the fabric file states no LID and speed.  ibsim then
-# uses default values for the link.
+# Harmless warning: ibsim prints it for every link whose line in the fabric file lacks the LID or the speed.  ibsim
+# then uses default values for the link.
 _HARMLESS = ("cannot parse remote lid and connection type",)
 # Harmless warnings that ibsim prints if the fabric changes while OpenSM runs, or if a program ends.  They are about
 # traps, about packets on a pulled cable, and about programs that are not connected any more.
@@ -80,8 +80,8 @@ class Console:
         if complaints:
             remedy = "ibnue fabric FILE -o NEW.net writes a file that ibsim can read"
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path, remedy=remedy)
-        # ibsim prints its first prompt before programs can connect to it, but executes no command before programs can
-        # connect.  So an answer to the command "attached" shows that programs can connect now.
+        # The first prompt of ibsim can come before programs can connect to ibsim.  But ibsim executes commands only
+        # when programs can connect.  So an answer to the command "attached" shows that programs can connect now.
         self.command("attached")
 
     def close(self) -> None:

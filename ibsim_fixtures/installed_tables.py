@@ -83,8 +83,8 @@ def _by_destination(
 ) -> npt.NDArray[np.uint8]:
     """Return the SLs by destination LID (uint8[L]) if all known SLs depend only on the destination.
 
-    Otherwise return the SLs by source LID and destination LID (uint8[L, L]).  ``asked`` (uint8[L, L]) has the SLs by
-    source LID and destination LID.  ``known`` (bool[L, L]) marks the elements of ``asked`` that are known.
+    Otherwise return the SLs by source LID and destination LID (uint8[L, L]).  ``asked`` (uint8[L, L]) has the SLs that
+    the SA returned, by source LID and destination LID.  ``known`` (bool[L, L]) is false where the SA returned no SL.
     """
     base = _base_lids(fabric)
     # `most` is the largest SL of each destination.  Unknown SLs are 0 in `asked`, so they do not affect `most`.
@@ -151,7 +151,7 @@ def _sl2vl_tables(
 
 
 def used_sl2vl_rows(fabric: Fabric) -> npt.NDArray[np.bool_]:
-    """Return whether a packet can use each SL2VL row, by switch, in-port and out-port: bool[S, P, P].
+    """Return for each SL2VL row (switch, in-port, out-port) whether a packet can use the row: bool[S, P, P].
 
     The out-port must be cabled, and the in-port must be cabled or be port 0.  OpenSM writes no rows for out-ports
     without a link.  So the rows of such ports keep the initial values of the switch.

@@ -1,8 +1,9 @@
 """Send many management packets from one process, to read the tables and SLs of a whole fabric in a second.
 
 The diagnostic programs saquery and smpquery need one process for each query, at least 8 ms.  Only a program that
-preloads libumad2sim can send queries to ibsim.  So :func:`ask` runs this module as a separate program, which does not
-find installed packages.  Therefore this module and its imports need only the standard library.
+preloads libumad2sim can send queries to ibsim.  So :func:`ask` runs this module as a separate program.  The options -I
+and -S of Python hide installed packages from the program, so this module and its imports need only the standard
+library.
 """
 
 from __future__ import annotations

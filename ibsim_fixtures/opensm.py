@@ -23,7 +23,8 @@ Setting = str | int | float | bool | Path
 # log the start of sweeps and engines.
 _LOG_FLAGS = "0x43"
 _VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
-# Options whose default values name files of another OpenSM on this machine, which must not affect the lab.
+# Options whose default values name files of another OpenSM on this machine.  The lab sets these options to other files,
+# so that the files of the other OpenSM do not affect the lab.
 _OWN_FILES = ("partition_config_file", "prefix_routes_file")
 
 
@@ -176,7 +177,8 @@ class OpenSM:
         environment = self.ibsim.environment(self.host)
         environment |= {"OSM_CACHE_DIR": str(self.folder), "OSM_TMP_DIR": str(self.folder)}
         if self.plugin is not None:
-            # The plugin's libraries come first, because a sanitizer library works only as the first preloaded library.
+            # LD_PRELOAD begins with the libraries of the plugin's environment, because a sanitizer library works only
+            # as the first preloaded library.
             preload = filter(None, [self.plugin.environment.get("LD_PRELOAD"), environment["LD_PRELOAD"]])
             environment |= {**self.plugin.environment, "LD_PRELOAD": ":".join(preload)}
             if self.plugin.folder is not None:

@@ -41,8 +41,8 @@ PACKAGES: Mapping[str, str] = {
 """Debian package that contains each program or library."""
 
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
-"""One program or library of each Debian package that every use of the lab needs.  Only some uses need other packages,
-such as the package of ibdmchk.
+"""One program or library of each Debian package without which the lab cannot run.  Other packages, such as the package
+of ibdmchk, are needed only for some functions.
 """
 
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
