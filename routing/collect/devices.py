@@ -17,8 +17,8 @@ from routing.fabric import NO_PORT, Fabric
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Function that shows the progress of a phase.  Its arguments are the phase's name and number of queries.
 
-The function returns a context manager.  The value of the context manager is another function, which the phase calls
-with the number of queries since its last call.
+The function returns a context manager.  Its ``with`` statement binds (``as``) another function, which the phase calls
+with the number of queries since the last call.
 """
 
 

@@ -17,7 +17,8 @@ SL2VL, VL_ARBITRATION, LFT_BLOCK = 0x17, 0x18, 0x19
 BLOCK = 64
 """Number of LFT entries in a block, the unit in which LFTs are read."""
 LOW, HIGH = (1, 2), (3, 4)
-"""Numbers of the blocks with a port's low-priority and high-priority VL arbitration tables.
+"""Numbers of the two blocks with a port's low-priority VL arbitration table, and of the two blocks with its
+high-priority table.
 
 Each block has 32 entries.
 """

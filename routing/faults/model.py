@@ -110,9 +110,9 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
     Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays.  A CA that has lost all its
     cables, but is not lost itself, remains without end ports.
 
-    The ports of a fault name the cables of ``fabric``, before any swap.  So the fault removes the cable that was at its
-    port, even if a swap moves a plug of this cable.  If a device is lost, the cables that a swap has plugged into the
-    device are lost too.
+    The ports in a fault refer to the cables of ``fabric`` before any swap.  If a swap moves a plug of a cable, a fault
+    that names the former port of the plug still removes this cable.  If a device is lost, the cables that a swap has
+    plugged into the device are lost too.
 
     Raises
     ------

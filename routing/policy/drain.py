@@ -22,11 +22,11 @@ def drain_times(
     upper bounds hold for this case, and the result is the smaller one:
 
     - The first bound assumes that the senders never stop, so that all buffers are full.  Let c be the channel out of
-      the port, and d a destination whose paths use c.  At each switch on the path from the end of c to d, all inputs
-      with packets to d send in turn.  So the buffer at the end of c forwards one packet in every ``g(c, d)`` packet
-      times, where ``g(c, d)`` is the product of the numbers of these inputs.  In the port's own switch, ``n(c)`` inputs
-      send packets over c in turn.  So a packet waits at most ``n(c)`` times the largest ``g(c, d)``, in packet times.
-      One more packet time is added for the packet in transmission.
+      the port, and d a destination whose paths use c.  At each switch on the path from the end of c to d, several
+      inputs have packets to d, and send in turn.  Let ``g(c, d)`` be the product of the numbers of these inputs over
+      all these switches.  Then the buffer at the end of c forwards one packet in ``g(c, d)`` packet times.  In the
+      port's own switch, ``n(c)`` inputs send packets over c in turn.  So a packet waits at most ``n(c)`` times the
+      largest ``g(c, d)``, in packet times.  One more packet time is added for the packet in transmission.
     - The second bound assumes that every sender sends only one burst.  Then all bursts have arrived after (number of
       senders) x (time of a burst).
 
@@ -61,7 +61,7 @@ def drain_times(
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():
         target, last = int(lids.switch[lid]), int(lids.port[lid])
         tree = _Tree(fabric, routing, lid)
-        here = np.flatnonzero(tree.sends & (tree.level > 0))
+        here = np.flatnonzero(tree.sends & (tree.hops > 0))
         via = tree.channel[here]
         ends = fabric.endport_link[[*tree.local, lids.endport[lid]]]
         slowest = min(channels.capacity[via].min(initial=np.inf), fabric.link_capacity[ends].min())
@@ -75,7 +75,7 @@ def drain_times(
         packets[target, last] = max(packets[target, last], packet)
         bursts[here, channels.port[via]] = np.maximum(bursts[here, channels.port[via]], burst)
         bursts[target, last] = max(bursts[target, last], burst)
-        out = np.where(tree.level > 0, routing.lft[:, lid], last)
+        out = np.where(tree.hops > 0, routing.lft[:, lid], last)
         turns[channels.dst[via], channels.dst_port[via], out[channels.dst[via]]] = True
         at, by = fabric.endport_switch[tree.local], fabric.endport_switch_port[tree.local]
         turns[at, by, out[at]] = True
@@ -89,7 +89,7 @@ class _Tree:
 
     Attributes
     ----------
-    level
+    hops
         int[S]: number of channels on the route from each switch to the LID's switch.  -1: the route does not reach the
         LID.
     channel
@@ -109,23 +109,23 @@ class _Tree:
         self.channel = channels.at_port[rows, routing.lft[:, lid]]
         onward = (self.channel >= 0) & (rows != target)
         following = np.where(onward, channels.dst[np.where(onward, self.channel, 0)] if len(channels) else rows, rows)
-        self.level = np.full(fabric.switches, -1)
-        self.level[target] = 0 if int(routing.lft[target, lid]) == int(lids.port[lid]) else -1
+        self.hops = np.full(fabric.switches, -1)
+        self.hops[target] = 0 if int(routing.lft[target, lid]) == int(lids.port[lid]) else -1
         for depth in range(1, fabric.switches):
-            reached = onward & (self.level < 0) & (self.level[following] == depth - 1)
+            reached = onward & (self.hops < 0) & (self.hops[following] == depth - 1)
             if not reached.any():
                 break
-            self.level[reached] = depth
+            self.hops[reached] = depth
         attached = fabric.endport_switch
         self.local = np.flatnonzero((attached >= 0) & (np.arange(fabric.endports) != lids.endport[lid]))
-        self.local = self.local[self.level[attached[self.local]] >= 0]
+        self.local = self.local[self.hops[attached[self.local]] >= 0]
         feeding = np.bincount(attached[self.local], minlength=fabric.switches)
-        deepest = int(self.level.max(initial=0))
+        deepest = int(self.hops.max(initial=0))
         for depth in range(deepest, 0, -1):
-            here = np.flatnonzero((self.level == depth) & (feeding > 0))
+            here = np.flatnonzero((self.hops == depth) & (feeding > 0))
             feeding += np.bincount(following[here], minlength=fabric.switches)
         self.sends = feeding > 0
-        self.gap = np.where(self.level == 0, feeding, 0).astype(np.float64)
+        self.gap = np.where(self.hops == 0, feeding, 0).astype(np.float64)
         for depth in range(1, deepest + 1):
-            here = np.flatnonzero(self.level == depth)
+            here = np.flatnonzero(self.hops == depth)
             self.gap[here] = feeding[here] * self.gap[following[here]]

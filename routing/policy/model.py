@@ -23,7 +23,7 @@ ports.
 """
 
 BREAKER_TIMES: Mapping[str, float] = {"detect_time": 100e-6, "check_period": 10e-6, "release_period": 10e-6}
-"""Default times of a deadlock breaker, in seconds."""
+"""Default values of these attributes of a deadlock breaker, in seconds."""
 
 Role = Literal["leaf", "core", "ca-facing", "switch-facing", "loop"]
 ROLES: tuple[Role, ...] = ("leaf", "core", "ca-facing", "switch-facing", "loop")

@@ -217,9 +217,9 @@ class Dask(Workers):
         """Check that the workers have this version of ibnue, and return the number of threads of all workers."""
         try:
             self._client.wait_for_workers(1, timeout=DASK_SECONDS)
-            # The code must run before the receiver imports this package.  So its functions belong to the module
-            # ``__main__``, because Dask sends functions of ``__main__`` with their code.  For a function of this
-            # package, Dask would send only the name, and the receiver would have to import the package.
+            # The functions of ISOLATE must run before the scheduler or a worker imports this package.  So they belong
+            # to the module ``__main__``, because Dask sends functions of ``__main__`` with their code.  For a function
+            # of this package, Dask would send only the name, and the receiver would have to import the package.
             scope: dict[str, Any] = {"__name__": "__main__"}
             exec(ISOLATE, scope)
             self._client.run_on_scheduler(scope["isolate"])

@@ -24,7 +24,9 @@ OUTCOMES = ("certified", "loop", "wrong", "refused", "timed out", "lost", "error
 AGAIN = ("timed out", "lost")
 """Outcomes after which every later run of the sweep repeats the task."""
 PASSING = (*AGAIN, "error")
-"""Outcomes that may differ in the next attempt.  Any later result of the task replaces such a result."""
+"""Outcomes that may depend on the machine, so that another attempt may give another outcome.  Any later result of the
+task replaces such a result.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class Result:
         Number of faults, number of connected components of the switches, and number of surviving CAs and routers that
         the faults have disconnected.
     entries, changed, broken
-        Number of all LFT entries, number of entries that differ, and number of old entries that became invalid.  Only
-        entries of switches and LIDs that exist both before and after the fault are counted.
+        Number of all LFT entries, number of entries that differ between the tables before and after the fault, and
+        number of old entries that became invalid.  Only entries of switches and LIDs that exist both before and after
+        the fault are counted.
     a2a
         All-to-all rate of an end port as a share of the reference rate.  None also if no channel carries traffic.
     kept

@@ -42,8 +42,8 @@ STARTED = "started"
 """First message of a child process that has started.  A process that cannot start sends an error text instead."""
 
 _own = threading.local()
-"""The attribute ``process`` is the child process of the current thread of a worker.  One child process runs many
-batches, so that later batches use the fabrics and tables that it keeps in memory.
+"""Data of each thread of a worker.  The attribute ``process`` is the child process of the thread.  One child process
+runs many batches, so that later batches use the fabrics and tables that it keeps in memory.
 """
 
 

@@ -172,7 +172,7 @@ def run_task(fabric: Fabric, task: Task) -> Result:
 
 
 def with_kept(result: Result, kept: CapacityKept) -> Result:
-    """Return a copy of a result with the rates in ``kept``: of the task's tables, and of tables from scratch."""
+    """Return a copy of a result with the rates of ``kept``: for the task's tables, and for tables from scratch."""
     return replace(
         result, kept=kept.all_to_all, bisection_kept=kept.bisection, fresh_kept=kept.fresh_all_to_all,
         fresh_bisection_kept=kept.fresh_bisection,
