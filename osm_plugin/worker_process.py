@@ -126,8 +126,8 @@ def _start(
 
 _REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
 _CHECKED = re.compile(_REPORTED.pattern + r"(ERR IBN32: )?(shadow: (?!bug )|OpenSM's engine )")
-"""Pattern of the log lines in which the worker that runs :mod:`osm_plugin.shadow` reports a result.  The line about a bug
-of that worker, which comes after a traceback, does not match.
+"""Pattern of the log lines in which the worker that runs :mod:`osm_plugin.shadow` reports a result.  The line about a
+bug of that worker, which comes after a traceback, does not match.
 """
 
 
