@@ -1,8 +1,8 @@
-"""Run every benchmark, or the named benchmarks, and mark how the figures differ from the stored figures.
+"""Run every benchmark, or the named benchmarks, and mark each figure that differs from the stored figure.
 
-The benchmarks run one after the other, each in a separate process.  A figure that differs is marked as a time or as
-another figure, because times depend on the machine.  --list prints each benchmark with the page of docs/ that shows its
-figures.
+The benchmarks run one after the other, each in a separate process.  There are two marks: one for times, which
+depend on the machine, and one for all other figures.  --list prints each benchmark with the page of docs/ that shows
+its figures.
 """
 
 from __future__ import annotations

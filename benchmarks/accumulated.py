@@ -171,7 +171,9 @@ def switches(fabric: Fabric, engine: str, options: EngineOptions, asked: Namespa
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure all engines on all fabrics, and print two or three lines for each pair of fabric and engine."""
+    """Measure all engines on all fabrics, and print three lines (two with --switches) for each pair of
+    fabric and engine.
+    """
     parser = parser_of("accumulated", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS, help="fabrics: files, or generators such as torus:4x4x4")
     parser.add_argument("--engines", default="updn,nue,dfsssp", help="routing engines")

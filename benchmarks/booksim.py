@@ -42,8 +42,8 @@ ALLOCATORS = ("islip(3)", "max_size", "wavefront")
 output serves its inputs in turn, and chooses only among inputs that are free.  If several outputs
 choose the same input, the input sends to one of these outputs.  The other outputs choose again in the next round, of
 three rounds in all.
-`max_size` chooses as many packets as possible.  `wavefront` chooses packets until no other packet can leave, and begins
-with another input in each cycle.
+`max_size` chooses the largest possible number of packets.  `wavefront` begins with another input in each cycle, and
+chooses packets until no further packet can leave.  Another choice could have more packets.
 """
 
 CONFIGURATION = f"""
@@ -56,9 +56,9 @@ sample_period = {MEASURED}; warmup_periods = 1; max_samples = 4; latency_thres =
 """
 """Configuration of BookSim2.
 
-With the allocator `piggyback`, a packet gets its VL together with its turn on the crossbar.  With BookSim2's other
-allocators, a VL stays idle for some cycles between packets of one flit.  In InfiniBand, packets follow each other
-without such a gap.
+With the selected VL allocator `piggyback`, a packet gets its VL together with its turn on the crossbar.  With
+BookSim2's other VL allocators, a VL stays idle for some cycles between packets of one flit.  In InfiniBand, packets
+follow each other without such a gap.
 """
 
 
@@ -170,7 +170,7 @@ def run_ibnue(network: Network, load: float, speedup: int, inputs: Inputs = Inpu
 
 
 def _figure(output: str, pattern: str) -> float:
-    """Return the last number after a text in the output of BookSim2."""
+    """Return the number after the last occurrence of ``pattern`` (a regular expression) in the output of BookSim2."""
     found = re.findall(pattern + r" = ([0-9.e+-]+)", output)
     if not found:
         raise SystemExit(f"BookSim2 printed no {pattern!r}:\n{output[-2000:]}")

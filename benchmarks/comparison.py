@@ -91,7 +91,7 @@ KINDS = (
 )  # fmt: skip
 """Names of the fixture fabrics to compare, at least one of each kind of fixture."""
 LOST = "the tables do not deliver all pairs of end ports"
-"""Reason of a refusal for tables that lack paths between end ports.
+"""Text that is stored in place of figures if tables lack paths between end ports.
 
 Such tables carry less traffic, so their figures would seem better than the figures of complete tables.
 """
@@ -101,7 +101,7 @@ LIMIT = 60
 For OpenSM, the limit holds for all work up to the end of the first sweep.
 """
 TOO_SLOW = f"no tables within {LIMIT} CPU seconds"
-"""Reason of a refusal for engines that reach the limit."""
+"""Text that is stored in place of figures if an engine exceeds :data:`LIMIT`."""
 Result = dict[str, Any]
 """Figures of the tables of one engine on one fabric, by name.
 
@@ -171,8 +171,8 @@ def cases(only: str) -> list[Case]:
 def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -> Result:
     """Measure tables, and return their figures.  Tables that lack paths between end ports count as refused.
 
-    Tables count as certified only if the certificate also covers traffic from end ports to LIDs of switches.  On
-    fabrics with few end ports, the bisection share is the mean over as many patterns as the engine ``auto`` uses.
+    Tables count as certified only if the certificate also covers traffic from end ports to LIDs of switches.  The
+    bisection share is the mean over random bisections, as many as the engine ``auto`` uses to compare tables.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def theirs(fabric: Fabric, whole: Fabric, engine: str, timeout: float, cpu_limit
     Parameters
     ----------
     fabric, whole
-        Fabric to route, and the fabric with all links.
+        Fabric to route, and the fabric with all links.  The configuration of torus-2QoS is derived from both fabrics.
     engine
         Name of the engine in OpenSM.
     timeout

@@ -106,9 +106,10 @@ def fabric_table(ledger: Ledger, fabric: str, shares: Sequence[float]) -> Iterat
 
 
 def cells(row: Results) -> list[str]:
-    """Return the cells of the table row of an engine.
+    """Return the cells of an engine's line in a table.
 
-    A cell has one value for each share of missing links.  If all values are equal, the cell has a single value.
+    ``row`` has the results of the engine, one for each share of missing links.  A cell has one value for each share of
+    missing links.  If all values are equal, the cell has a single value.
     """
     formats: Sequence[tuple[str, Callable[[Any], str]]] = (
         ("certified", lambda value: "yes" if value else "no"),
@@ -187,10 +188,11 @@ def auto_table(ledger: Ledger) -> Iterator[str]:
 
 
 def trade_off_table(ledger: Ledger, keys: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the Markdown table of engines that exceed ``auto`` in one of the two figures only.
+    """Yield the lines of the Markdown table of engines with a better all-to-all or bisection than ``auto``, but not
+    both.
 
-    The two figures are all-to-all and bisection.  For each case and figure, the table has only the engine with
-    the highest value.  This value has to exceed the value of ``auto`` by more than half a percent.  Engines that
+    For each of the two figures and each case (``keys`` of the ledger), the table has only the engine with the highest
+    value.  This value has to exceed the value of ``auto`` by more than half a percent.  Engines that
     :func:`better_than_auto` returns are left out.
     """
     rows = []

@@ -6,8 +6,8 @@ between switches are removed, with several random seeds.  Each engine runs in a 
 The columns are:
 
 - certified: number of seeds for which the tables are certified.
-- least of limit, mean: smallest and mean all-to-all share over all seeds, relative to the share that the worst cut of
-  the tree allows.
+- least of limit: smallest all-to-all share over all seeds, divided by the share that the worst cut of the tree allows.
+- mean: mean of this quotient over all seeds.
 - stretch: mean length of the paths between end ports relative to shortest paths, and the largest number of additional
   hops of any path.
 - route s, proof s: largest CPU seconds of any seed, for the engine and for the proof.

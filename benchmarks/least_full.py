@@ -1,10 +1,10 @@
 """Compute a lower bound of the all-to-all rate that is lost with stability ``full`` when a single link fails.
 
 With ``full``, only broken entries and few other entries change.  This program assumes that only the broken entries
-change.  Each broken entry takes one of the next hops whose path to the LID is complete and avoids the lost link.  An
-integer program searches for the next hops with the lowest value of the highest utilisation.  The solver states a lower
-bound of this value, from which the lower bound of the loss follows.  Each column below has
-the mean and the largest value over all links:
+change.  Each broken entry takes one of the next hops from which a complete path leads to the LID without the lost
+link.  An integer program searches for the next hops with the lowest value of the highest utilisation.  The solver
+states a lower bound of this value, from which the lower bound of the loss follows.  Each column below has the mean and
+the largest value over all links:
 
 - full: loss after a re-route with ``full``, in percent of the all-to-all rate without faults.
 - bound: lower bound of the loss with any next hops for the broken entries, in percent.
@@ -94,9 +94,10 @@ def choices(context: RerouteContext, *, dependencies: bool) -> Choices:
 
 
 def is_allowed(context: RerouteContext, earlier: np.ndarray, switch: int, lid: int, channel: int) -> bool:
-    """Return whether a broken entry can lead over a channel, if no SL changes.
+    """Return whether a broken entry may be changed to a channel, with the SLs before the fault.
 
-    The new path must close no cycle with the allowed dependencies.
+    The new path must close no cycle with the allowed dependencies.  ``earlier`` (uint8[S, L]) has the LFTs before the
+    change.
     """
     numbering, lft, preferred = context.numbering, earlier.copy(), earlier.copy()
     rules = context.service_levels(numbering, context.certificate, context.start)
@@ -157,6 +158,9 @@ def least_loss(context: RerouteContext, found: Choices) -> float:
 
 def measured(before: Published, less: Fabric, engine: str, ahead: Precomputed) -> tuple[float, ...]:
     """Measure the loss of one link, and return the values for the table.
+
+    ``before`` are the tables before the loss, ``less`` is the fabric without the link, and ``ahead`` is what a re-route
+    of ``before`` computes before a fault.
 
     Returns
     -------

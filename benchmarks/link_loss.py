@@ -131,7 +131,7 @@ def costs_of(name: str, engine: str, links: int, fresh: int) -> Costs:
     Parameters
     ----------
     name, engine
-        Fabric as commands accept it, and the name of the engine.
+        Fabric in the form that commands accept (a file, or a generator with arguments), and name of the engine.
     links
         Number of links to lose, each alone; 0: all links.
     fresh

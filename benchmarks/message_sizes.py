@@ -1,7 +1,8 @@
-"""Simulate messages of several sizes on a HyperX whose CAs have two LIDs: one for short paths, one for longer paths.
+"""Simulate messages of several sizes on a fabric whose CAs have two LIDs: one for short paths, one for longer paths.
 
-The experiment follows PARX (J. Domke et al., SC 2019).  Each CA sends one message to its partner, another CA.  All
-messages go to the partners' base LIDs, or all go to their second LIDs.  The pattern determines the partners:
+The default fabric is a HyperX.  The experiment follows PARX (J. Domke et al., SC 2019).  Each CA sends one message to
+its partner, another CA.  All messages go to the partners' base LIDs, or all go to their second LIDs.  The pattern
+determines the partners:
 
 - neighbours: all CAs of a switch send to the CAs of the next switch in the same row.
 - groups: all CAs of a switch send to the CAs of one switch in the next group.  Both switches have the same number in

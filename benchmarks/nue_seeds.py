@@ -1,9 +1,9 @@
 """Compare several initial states for the engine Nue, and print a Markdown table.
 
 Nue routes each layer (VL) from an initial state: an escape tree and an initial order of the channels.  In the published
-algorithm, the escape tree is a breadth-first tree, and the channels have no initial order.  The root of the tree is the
-most central switch (by betweenness, weighted by end ports) of the layer's convex subgraph.  CPU seconds count the C
-kernel alone.
+algorithm, the escape tree is a breadth-first tree, and the channels have no initial order.  The root of the escape tree
+is the most central switch (by betweenness, weighted by end ports) of the layer's convex subgraph: all switches on
+shortest paths between the switches of the layer's destinations.  CPU seconds count the C kernel alone.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ def centre_by_region(fabric: Fabric, destinations: Destinations, layer: Layer, l
 
 
 def clustered(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return an initial state for Nue with an Up*/Down* order for each layer, from a maximum cardinality search."""
+    """Return an initial state for Nue with an Up*/Down* order for each layer, from a maximum cardinality search.
+
+    Such a search takes next the switch with the most channels to switches that were taken before.
+    """
     keys = np.random.default_rng(1).random((layers, fabric.switches))
     return by_order(fabric, np.stack([build_order(fabric.channels, key, pull=1.0) for key in keys]))
 

@@ -1,11 +1,11 @@
 """Measure running times on 25 tori from 2x2x2 to 10x10x10, as in the Nue paper.
 
 The tori have 4 CAs at each switch, and 1 % of their links have failed.  The output is a Markdown table.  With --plot, a
-picture of the table is drawn, too.  With --table, the program measures nothing, and draws the table in a given file,
-such as a page of the docs.  For ibnue, the figures are CPU and wall seconds of engine and proof in a process that has
-loaded all modules.  For OpenSM, the seconds are from its own log, and include sending the tables to the simulated
-switches.  An engine counts as "gave up" in two cases: it fails, or OpenSM's start and routing together exceed the
-timeout.
+picture of the table is drawn, too.  With --table, the program measures nothing, and draws a picture of the table that
+a given file contains, such as a page of the docs.  For ibnue, the figures are CPU and wall seconds of engine and proof
+in a process that has loaded all modules.  For OpenSM, the seconds are from its own log, and include sending the tables
+to the simulated switches.  An engine counts as "gave up" in two cases: it fails, or OpenSM's start and routing together
+exceed the timeout.
 """
 
 from __future__ import annotations

@@ -81,8 +81,9 @@ def opensm_tables(
 def _simulated_tables(
     net: Path, engine: str, settings: Mapping[str, Setting], timeout: float, cpu_limit: int | None
 ) -> OpenSMTables:
-    """Route the fabric of a file with an engine of OpenSM.  Port GUIDs in the file must equal the GUIDs that ibsim
-    assigns.
+    """Route the fabric of a file with an engine of OpenSM, with the given settings of opensm.conf.
+
+    Port GUIDs in the file must equal the GUIDs that ibsim assigns, because OpenSM's dumps contain the latter.
     """
     with (
         tempfile.TemporaryDirectory(prefix="ibnue-path-dump-") as folder,

@@ -101,7 +101,9 @@ def opensm_row(net: Path, engine: str, *, seed: int, timeout: float) -> Row:
 
 @dataclass(frozen=True)
 class Spec:
-    """Engine of ibnue with its options.  The form on the command line is name[/objective[/VLs]]."""
+    """Engine of ibnue with its options.  The form on the command line is name[/objective[/VLs]], in which the
+    objective is the traffic pattern to optimise for.
+    """
 
     name: str
     options: EngineOptions

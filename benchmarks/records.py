@@ -157,9 +157,10 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
 
 
 def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]]) -> dict[int, list[float]]:
-    """Return the values that the numbers of a line have in the further runs of a benchmark.
+    """Return the values of each number of an output line in the further runs of a benchmark.
 
-    A line has one or more numbers, counted from 0.  For each number, the result has a list with the value of each run.
+    The numbers of the line are counted from 0, and the count is the key.  The value is a list with the number in each
+    further run.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def pulled(fabric: Fabric, links: int) -> list[int]:
 
 
 def some(every: Sequence[int], count: int) -> list[int]:
-    """Return ``count`` items at even distances in a list, or the whole list if ``count`` is 0."""
+    """Return ``count`` items, at even distances from each other, of the list ``every``; 0: return the whole list."""
     return list(every[:: max(1, len(every) // count)][:count] if count else every)
 
 
@@ -118,7 +118,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--fabric", help="generator with its arguments, instead of the fabrics of the table")
     parser.add_argument("--engine", default="updn", help="engine for the fabric of --fabric")
     asked = parser.parse_args(words)
-    keep_freed_memory()  # The worker of the plugin calls this function, too.
+    keep_freed_memory()  # The plugin's worker does so, too, so the times are comparable.
     what = "switch" if asked.switches else "link"
     if asked.fabric:
         report(asked.fabric, fabric_argument.read(asked.fabric), asked.engine, what, asked.number)

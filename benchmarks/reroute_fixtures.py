@@ -1,8 +1,8 @@
 """Measure the cost of re-routes after the loss of single links, for all fixture fabrics and four engines.
 
 Each link between switches is lost alone.  The program prints the number of changed LFT entries, the CPU time, and the
-lost share of the all-to-all rate.  It also lists some of the links.  After the loss of such a link, the re-route
-changed more than three LFT entries for each broken entry, or computed all tables from scratch.
+lost share of the all-to-all rate.  It also lists the links after whose loss the re-route changed more than three LFT
+entries for each broken entry, or computed all tables from scratch.
 """
 
 from __future__ import annotations

@@ -82,9 +82,10 @@ class Tree:
 
 
 def distances(switches: int, ends: Ints) -> Ints:
-    """Return the hops between switches: int64[S, S]; ``FAR`` or more if there is no path.
+    """Return the hops between switches: int64[S, S].
 
-    ``ends`` has the switches at the ends of the cables.
+    If there is no path, the number is at least ``FAR``, which exceeds all distances.  ``ends`` has the switches at the
+    ends of the cables.
     """
     hops = np.full((switches, switches), FAR, np.int64)
     np.fill_diagonal(hops, 0)
@@ -120,7 +121,7 @@ def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
 
 
 def sums(first: Ints, second: Ints) -> Ints:
-    """Return the matrix product over minimum and sum, int64[C, C].
+    """Return the matrix product in which sums replace products, and the minimum replaces the sum: int64[C, C].
 
     Element (i, j) is the minimum over all k of ``first[i, k] + second[k, j]``.
     """
