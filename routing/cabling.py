@@ -25,7 +25,7 @@ COMPARABLE = 0.5
 to be invented, so that they do not identify hardware.
 """
 ALIKE = 0.5
-"""Least share of a planned device's cables that a real device must have to match the planned device by cables.
+"""A real device matches a planned device by cables if it has at least this share of the planned device's cables.
 
 Only devices that do not match by GUID or name are matched by cables.
 """
@@ -50,7 +50,9 @@ class CableFinding:
 
     @property
     def edits(self) -> int:
-        """Return the number of cables to reconnect.  Swapped or mixed-up cables count as one less than their number."""
+        """Return the number of cables to reconnect.  For swapped or mixed-up cables, it is one less than their number,
+        because the last cable is right once the others are.
+        """
         return max(len(self.planned), len(self.found)) - (self.kind in ("swapped", "mixed up"))
 
 
@@ -216,7 +218,7 @@ def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bo
 
 
 def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[int, object], int]:
-    """Return the number of each device by the pair (kind, value of the attribute ``key``).
+    """Return a dictionary from pairs (kind of a device, value of its attribute ``key``) to the number of the device.
 
     A device is left out if another device has the same pair, if the value is empty, or if ``skipped`` contains the
     number.

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from routing.errors import TableError
 
 NO_EDGES = 256
-"""Edge numbers below this number stand for no edge.  If a switch delivers or drops a packet, or returns it over a
-loop-back cable, the packet takes no channel there from which an edge could lead.  A kernel then marks one of these
-numbers.  So the kernel needs no separate code for such packets.
+"""Number of unused edge numbers before the edges of the first channel.  If a switch delivers or drops a packet, or
+returns it over a loop-back cable, the packet takes no channel there from which an edge could lead.  A kernel then marks
+one of these numbers.  So the kernel needs no separate code for such packets.
 """
 GAP = 2
 """Number of unused edge numbers after the edges of each channel, which stand for no edge.  If the switch at the

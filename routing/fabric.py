@@ -38,7 +38,9 @@ OF_ENDPORTS = (
     "labels", "endport_label", "endport_name", "terminals_at", "endport_class", "aggregation", "aggregation_nodes",
     "endport_weight", "counted", "senders_at", "source_weight_at",
 )  # fmt: skip
-"""Names of cached properties of a fabric whose values stay the same as long as every end port keeps its cable."""
+"""Names of cached properties of a fabric whose values stay the same as long as every end port keeps its cable.  A
+fabric without some links takes the values from the fabric with these links.
+"""
 
 
 class NodeKind(enum.IntEnum):

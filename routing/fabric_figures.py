@@ -54,7 +54,7 @@ class FabricFigures:
         Number of cables of each kind, such as "switch to switch 4xEDR", the most frequent kind first.
     levels
         Number of switches of each level of a tree, the lowest level first; empty for other fabrics.  The lowest level
-        has the leaves, with one exception: switches that are cabled below leaves form lower levels.
+        has the leaves.  If switches are cabled below leaves, these switches form the lowest levels instead.
     oversubscription
         Ratio of the capacity of the links down to the capacity of the links up, for each level of a tree except the
         top.
@@ -184,9 +184,9 @@ def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[
 
     There are two kinds of sets.  The first kind is switches that stay connected if the levels above them are removed: a
     pod or a part of a pod.  The second kind is switches that stay connected if all links between switches of equal
-    height are removed, such as one of several joined trees.  The height of a switch is its level, or its distance from
-    the nearest switch with end ports; both heights are tried.  ``level`` is int32[S], the levels of a tree; None if the
-    fabric is not a tree.
+    height are removed, such as the switches of one tree if several trees are joined.  The height of a switch is its
+    level, or its distance from the nearest switch with end ports; both heights are tried.  ``level`` is int32[S], the
+    levels of a tree; None if the fabric is not a tree.
     """
     height = distances(fabric, fabric.senders_at > 0)
     for each in (height,) if level is None else (level, height):

@@ -80,7 +80,7 @@ def describe_exit(status: int) -> str:
     """
     if status >= 0:
         return f"ended with exit status {status}"
-    with contextlib.suppress(ValueError):  # Signals raises ValueError for a real-time signal, which has no name.
+    with contextlib.suppress(ValueError):  # `Signals` raises ValueError for real-time signals, which have no name.
         number = signal.Signals(-status)
         return f"was killed by {number.name}" + (" (out of memory?)" if number is signal.SIGKILL else "")
     return f"was killed by signal {-status}"

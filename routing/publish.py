@@ -25,7 +25,7 @@ _SCOPES: tuple[Scope | None, ...] = (None, "endports", "all")
 class Shortfall(enum.Enum):
     """Reason why tables are rejected.
 
-    If several reasons apply, :meth:`Demand.shortfall` returns the one that is first in this list.
+    If several reasons apply, :meth:`Demand.shortfall` returns the first of them in the order of this enumeration.
     """
 
     VLS = "more VLs than are allowed"

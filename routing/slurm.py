@@ -1,8 +1,8 @@
 """Topology files of Slurm (``topology.conf`` and ``topology.yaml``) from a fabric.
 
 Slurm requires a tree of switches.  A pod is a set of switches of a fat tree that stay connected without the levels
-above them.  In Slurm's tree, the leaves are the lowest switches, and pods are the switches above leaves or smaller
-pods.  Each connected part of the fabric has a separate root.
+above them.  In Slurm's tree, the leaves are the lowest switches.  Each pod becomes one switch above its leaves or its
+smaller pods.  Each connected part of the fabric has a separate root.
 """
 
 from __future__ import annotations

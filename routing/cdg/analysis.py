@@ -232,8 +232,8 @@ class _ChangingVls:
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         if not switch_pairs:
-            # The scope "endports" includes all traffic to CAs and routers, which the first trace already has.  If this
-            # traffic closes a cycle, the second trace (CAs and routers to switches) is not needed.
+            # The scope "endports" is the traffic to CAs and routers, and the traffic from them to switches.  The first
+            # trace, which is made here, has the former.  If it closes a cycle, a second trace is not needed.
             found = self.trace(replies=replies)
             if self._graph_of(found.to_endports, replies).order() is None:
                 return None

@@ -100,8 +100,8 @@ def check_certificate(
     -----
     Cost: O(S L hops) if SLs depend on the sender's switch, O(L^2 hops) if SLs depend on the sender's LID; 0.1 to 0.3 s
     for 1000 switches.  If each packet keeps its VL, a quick test comes first: whether the next hops of all switches
-    follow the order of every VL.  If they do, the check ends.  The quick test costs O(S L) for each different order of
-    a VL; 1 s for 3584 switches and 40,960 CAs.
+    follow the order of every VL.  If they do, the check ends.  VLs with equal orders are tested once.  The quick test
+    costs O(S L) for each distinct order; 1 s for 3584 switches and 40,960 CAs.
     """
     routing.check_shapes(fabric)
     order = certificate.order

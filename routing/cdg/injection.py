@@ -123,7 +123,7 @@ def injected_traffic(
         int64[K], the K LIDs to which packets are sent.
     switch_pairs
         Whether switches send packets, too.  If False, only CAs and routers send.  ``columns`` must then have only LIDs
-        of switches, so that nothing but switch-to-switch traffic is left out.
+        of switches.  With other LIDs, packets from switches to CAs and routers would be left out, too.
 
     Returns
     -------

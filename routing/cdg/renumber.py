@@ -25,9 +25,9 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
 
 
 def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
-    """Insert zeros into an array of VL masks.  ``between`` lists the indices of the zeros in the result.
+    """Insert zeros into an array of VL masks.  ``between`` lists the indices at which the result has the zeros.
 
-    An index may occur several times in ``between``, and counts once.
+    If ``between`` has an index several times, one zero is inserted.
     """
     known = np.ones(len(masks) + len(np.unique(between)), bool)
     known[between] = False
@@ -37,7 +37,7 @@ def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> np
 
 
 def edges_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the numbers of all CDG edges over a lost channel.  ``left`` lists the channels that are not lost."""
+    """Return the numbers of all CDG edges over a lost channel.  ``left`` lists the channels that remain."""
     gone = np.ones(len(channels), bool)
     gone[left] = False
     edges, into = channels.edges, channels.into_first

@@ -58,7 +58,7 @@ def acyclic_union(
     fabric, routing
         The fabric and its tables; packets must keep their VL along a path.
     slots
-        Lookup tables of the fabric.
+        Lookup tables of the fabric, with which kernels find channels and CDG edges.
     vl_bit
         uint16[16], for each SL the bit of its VL (``1 << vl``); 0 for SLs whose packets are dropped.
     threads

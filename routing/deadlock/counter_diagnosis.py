@@ -31,14 +31,14 @@ _LOOPS = 8
 
 @dataclass(frozen=True)
 class SuspectLoop:
-    """A credit loop, and which of its channels the port counters suspect.
+    """A credit loop, and for each of its channels whether the port counters are as in a deadlock.
 
     Attributes
     ----------
     loop
-        The loop, with traffic for each dependency.
+        The loop, with an example of traffic for each dependency.
     suspected
-        For each channel of the loop, whether its counters are as in a deadlock.
+        For each channel of the loop, whether its port counters are as in a deadlock.
     """
 
     loop: CreditLoop
@@ -59,7 +59,7 @@ class SuspectLoop:
 
 @dataclass(frozen=True)
 class SuspectTurns:
-    """Credit loops that pass channels whose counters are as in a deadlock.
+    """Credit loops with channels whose port counters are as in a deadlock.
 
     Attributes
     ----------
@@ -120,8 +120,8 @@ def suspect_loops(
 def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
     """Return loops that consist of suspected channels only.
 
-    Each loop is a shortest one among the loops without a channel of an earlier loop.  ``hit`` marks the vertices of
-    ``graph`` that are on a cycle and whose channels are suspected.
+    The first loop is a shortest one.  Each further loop is a shortest one that has no channel of the loops before.
+    ``hit`` marks the vertices of ``graph`` that are on a cycle and whose channels are suspected.
     """
     found: list[list[int]] = []
     free = hit.copy()

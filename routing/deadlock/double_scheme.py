@@ -5,8 +5,8 @@ written, the other set carries all traffic, on separate VLs.
 
 Source: Pinkston, Pang and Duato (2003), the enhanced basic scheme in five steps.  There, each switch has a routing
 function for each of two sets of VLs.  An InfiniBand switch has one forwarding table for all VLs.  So here the two sets
-are sets of LIDs.  With LMC > 0 each end port has LIDs in both sets, and can be reached at any time.  With LMC 0,
-traffic to an end port has to wait while packets are sent to the other set only.
+are sets of LIDs.  With LMC > 0 each end port has LIDs in both sets, and can be reached at any time.  With LMC 0, an end
+port has a LID in one set only, so traffic to this end port has to wait while no packets are sent to this set.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def double_scheme(
     fabric, old, new
         The fabric and its old and new tables.
     lost
-        Former owners of the LIDs that are gone, if known.  These LIDs are in the first set, and no packets are sent to
-        them.
+        The LIDs that no port has any more, with their former owners, if known.  The first set contains these LIDs,
+        and no packets are sent to them.
     replies
         Whether reply traffic is included.
     max_vls

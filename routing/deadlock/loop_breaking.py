@@ -116,9 +116,9 @@ class LoopBreak:
 def break_loop(fabric: Fabric, routing: Routing, loop: CreditLoop, *, threads: int = 2) -> LoopBreak | None:
     """Find the fewest LFT entries whose change removes a credit loop.
 
-    A dependency of the loop leads from one channel of the loop to the next one.  Each change removes one dependency.
-    For that, the switch where one of the two channels begins sends the packets of the dependency by another port.
-    Every LID must still be delivered.
+    A dependency of the loop leads from one channel of the loop to the next one.  Each change removes one dependency:
+    the switch where the first channel begins, or the switch where the second channel begins, sends the packets of the
+    dependency by another port.  Every LID must still be delivered.
 
     Changes with fewer entries are tried first.  Of changes with equally many entries, changes with shorter paths are
     tried first.  The result is the first change after which the tables have no credit loop.  If all tried changes leave

@@ -20,15 +20,16 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class LostLids:
-    """Former owners of LIDs.  Their switches and SLs determine the traffic that still follows the old tables.
+    """Former owners of LIDs.  The owners' switches and the old SLs determine the traffic that still follows the old
+    tables.
 
     Attributes
     ----------
     of_switch
         bool[L], whether a switch (not an end port) had the LID.
     switch
-        int32[L], the switch that delivered the LID, as a row of the table ``sl``; -1 if unknown.  Used only if SLs
-        depend on the sender's switch.
+        int32[L], the switch that delivered the LID, -1 if unknown.  If SLs depend on the sender's switch, the number is
+        a row of the table ``sl``.  Otherwise the attribute is not used.
     sl
         The SLs of the old tables.  SLs that depend on the sender's switch have a row for each switch of the old fabric.
     known

@@ -1,13 +1,15 @@
-"""Compute how many virtual channels a link needs if messages of one type wait for messages of another type.
+"""Compute how many virtual channels (VLs in InfiniBand) a link needs if messages of one type wait for messages of
+another type.
 
 A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
 requests in the same buffers, messages deadlock although the routes are free of credit loops.  Therefore every type of a
 chain (request before reply, and so on) gets separate escape channels.  A type needs as many escape channels as the
-routes need to be free of credit loops.  Messages are routed fully adaptively on the other channels of a link, and there
-are two possible uses of these channels:
+routes need to be free of credit loops.  Messages are routed fully adaptively on the remaining channels of a link,
+the adaptive channels.  There are two possible uses of the adaptive channels:
 
-- ``strict``: each type has its share of these channels.  The types use separate virtual networks.
-- ``wide``: all types share these channels.  A message that is blocked there still has the escape channels of its type.
+- ``strict``: each type has its share of the adaptive channels.  The types use separate virtual networks.
+- ``wide``: all types share the adaptive channels.  A message that is blocked there still has the escape channels of its
+  type.
 
 At each hop the routing function offers a message one of its type's escape channels, and all other channels that the
 type may use.

@@ -143,7 +143,7 @@ class Mixture:
         LIDs that no port has any more, and LIDs in another part of the fabric.  The reason is that the SM answers with
         a new SL only if a path exists.
 
-        ``switch_pairs`` states whether switch-to-switch traffic is included.
+        ``positions`` are the injection points.  ``switch_pairs`` states whether switch-to-switch traffic is included.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}

@@ -28,7 +28,7 @@ class LidColumns:
     lids
         int64[K], the K LIDs.
     next_channels
-        Old and new entries, uint8[K, S] each: the out-port of each switch towards each LID.
+        Old and new entries, uint8[K, S] each: the port of the next channel of each switch towards each LID.
     enter
         uint32[K, S], VLs of the packets that enter at each switch towards each LID, as bits.
     """
@@ -97,8 +97,9 @@ class MixedDependencies:
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
         """Return uint32[edges], the CDG edges of all LFT columns except the columns of ``lids``.
 
-        Columns of LIDs that no port has are left out, too.  So ``lids`` must contain all LIDs of
-        :attr:`Mixture.misdirected`, whose columns can cause dependencies although no port has these LIDs.
+        The columns of LIDs that no port has are left out, too.  But the columns of the LIDs :attr:`Mixture.misdirected`
+        can cause dependencies, although no port has these LIDs.  So the caller has to trace them, and ``lids`` must
+        contain them.
 
         Cost: O(S L + V N) for N possible CDG edges and V VLs.
         """

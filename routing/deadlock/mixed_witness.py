@@ -33,11 +33,11 @@ class MixedTurn:
     turn
         The channel, and the traffic.
     entry
-        Tables (old, new or both) with the LFT entry by which the traffic enters the channel.  The entry is at the
-        switch where the channel begins.
+        Tables (old, new or both) with the LFT entry that sends the traffic into the channel: the entry of the switch
+        where the channel begins.
     following
-        Tables (old, new or both) with the LFT entry that sends the traffic on to the loop's next channel.  The entry is
-        at the switch where the channel ends.
+        Tables (old, new or both) with the LFT entry that sends the traffic from the channel into the loop's next
+        channel: the entry of the switch where the channel ends.
     """
 
     turn: Turn

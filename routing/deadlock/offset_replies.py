@@ -1,8 +1,8 @@
 """Check whether replies are free of credit loops although the tables have no reversible certificate.
 
 The LID offset of a packet is its destination LID minus the base LID of the destination port.  A ``forward`` certificate
-covers replies, too, under two conditions.  First, each reply has the same LID offset as its request.  Second, for each
-LID offset, any two end ports use one SL in both directions.
+covers replies, too, under two conditions.  First, each reply has the same LID offset as its request.  Second, for
+each LID offset and any two end ports A and B, packets from A to B and packets from B to A have the same SL.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
 
 
 def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
-    """Return whether each reply has the path and SL of some request.
+    """Return whether each reply uses the same channels and VLs as a request from the sender of the reply.
 
     The LID offset of a packet is its destination LID minus the base LID of the destination port.  Each reply is assumed
-    to have the same LID offset as its request.  The result is True if, for each LID offset, any two end ports use one
-    SL in both directions.  A reply then takes the channels and VLs of a request between the same end ports.  So a
-    ``forward`` certificate covers these replies.  The certificate does not cover replies with another LID offset.
+    to have the same LID offset as its request.  The result is True if, for each LID offset and any two end ports A and
+    B, packets from A to B and packets from B to A have the same SL.  A reply from B to A then has the path and SL of a
+    request from B to A.  So a ``forward`` certificate covers these replies.  The certificate does not cover replies
+    with another LID offset.
 
     If SLs depend on the LIDs of both end ports, the result is False without a check.
 

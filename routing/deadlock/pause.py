@@ -7,14 +7,15 @@ neither buffers nor packets.  So its result is a tendency.  The actual outcome a
 Source: "RDMA Deadlock" (a draft without date), section 1.2.  The draft leaves some points open.  The interpretation
 here reproduces both of its tables, entry by entry, and does not depend on the order of links or flows:
 
+- The analysis repeats three stages.  One repetition is an iteration.  Every iteration begins with the offered rates.
 - Stage 1 reduces the rates at overloaded links to fair shares, in several rounds.  A round treats all overloaded links
-  at once, from the rates before the round.  Every iteration begins with the offered rates.
+  at once, from the rates before the round.
 - After stage 1 a flow is never faster on a link than on the links before this link.  Stage 2 computes the pauses, and
   gives each flow the rate of its last link.
-- The probability that link k pauses for its next link i is 1 - a / b, computed from the flows that go from link k to
-  link i.  b is the sum of the rates of these flows on link k after stage 1, and a the sum of their rates on their last
-  links.  If several links feed link i, each of them gets the largest of their probabilities.  (The draft writes i
-  instead of k there.)
+- The probability that link k has to pause because of its next link i is 1 - a / b, computed from the flows that go from
+  link k to link i.  b is the sum of the rates of these flows on link k after stage 1, and a the sum of their rates on
+  their last links.  If several links feed link i, each of these links k gets the largest of their
+  probabilities.  (In this rule, the draft writes i instead of k.)
 - Stage 3 multiplies the capacity of a link by (1 - probability).  So the reductions of all iterations are multiplied.
 """
 
@@ -108,9 +109,10 @@ class Flows:
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
         """Return the groups of flows that share a capacity.  Each group is a pair (link, users).
 
-        A link is one VL of one direction of a cable.  The flows over one link are a group.  If flows use several links
-        of one cable direction, all flows of this direction are a further group.  This further group has None in place
-        of a link.  Its capacity is the capacity of one of these links without pauses.
+        A link is one VL of one direction of a cable.  There are two kinds of groups.  First, the flows over one link
+        are a group.  Second, if flows use several VLs of one direction of a cable, all flows of this direction are a
+        group, which has None in place of the link.  The capacity of such a group is the capacity of one of these VLs
+        without pauses.
 
         ``users`` has a pair of numbers for each flow of the group and each of its links in the group.  The first number
         is the number of the flow.  The second number is the index of the link in the path of the flow.
@@ -141,7 +143,7 @@ class Flows:
 @dataclass(frozen=True)
 class Iteration:
     """Result of one iteration.  Stage 1 of an iteration computes fair rates.  Stage 2 computes the probabilities of
-    pauses.  Stage 3 computes the capacities of links that the pauses leave.
+    pauses.  Stage 3 computes the part of each link's capacity that is not lost by pauses.
 
     Attributes
     ----------
@@ -169,8 +171,8 @@ class PauseAnalysis:
     ----------
     verdict
         "free": pausing links form no cycle, so a deadlock is impossible.  "settles": pausing links form a cycle, but
-        the rates settle above zero.  The rates of the last iteration are then exact if its ``fits`` is true, and
-        otherwise close to the limits of the rates.  "deadlock": pausing links form a cycle, and the rates sink towards
+        the rates converge to values above zero.  The rates of the last iteration are these values if its ``fits`` is
+        true, and otherwise close to them.  "deadlock": pausing links form a cycle, and the rates sink towards
         zero.
     iterations
         All iterations, in order.
@@ -314,10 +316,9 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
     """Return the probability that each link pauses (stage 2 of an iteration); links that never pause are left out.
 
     ``fair`` has the max-min fair rates from stage 1, by flow and by index of the link in the flow's path.  ``rates``
-    has the rate of each flow on its last link.  Link k feeds link i if flows go from link k to link i.  A probability
-    is computed for each such pair of links from the rates of these flows.  Then all links that feed the same link i get
-    the largest probability of their pairs with link i.  A link that feeds several links gets the largest of its
-    probabilities.
+    has the rate of each flow on its last link.  Link k feeds link i if flows go from link k to link i.  There are
+    three steps.  First, each such pair (k, i) gets a probability, from the rates of these flows.  Second, link i gets
+    the largest probability of its pairs.  Third, link k gets the largest probability of the links i that it feeds.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

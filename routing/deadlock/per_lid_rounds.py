@@ -20,15 +20,17 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of LFT entries (switches times LIDs) for which a search looks for rounds.
-:func:`rounds_per_lid` counts LIDs of which more than one entry changes, and drains such LIDs beyond this limit.
-:mod:`.schedule_search` gives up a search beyond this limit.
+"""Largest number of LFT entries (switches times LIDs) of the columns for which a search looks for rounds.
+
+:func:`rounds_per_lid` looks for rounds of LIDs of which more than one entry changes.  If their columns have more
+entries, the last of these LIDs are drained.  :mod:`.schedule_search` gives up a search beyond this limit.
 """
 DRAINED, MANY_BROKEN = 64, 16
-"""Limits of drained entries: old entries that one round removes, before a later round writes the new entries.  Up to
-1 / DRAINED of all entries may be drained or, if this is more, as many entries as are broken.  A broken entry is a
-changed entry whose old port leads nowhere.  If more than 1 / MANY_BROKEN of all entries are broken, all entries may be
-drained.
+"""Two shares of all entries, which determine how many entries may be drained.  An entry is drained if one round removes
+the old entry and a later round writes the new one.  An entry is broken if it changes and its old port leads nowhere.
+
+Up to 1 / DRAINED of all entries may be drained or, if this is more, as many entries as are broken.  If more than
+1 / MANY_BROKEN of all entries are broken, all entries may be drained.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -85,10 +87,10 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     Parameters
     ----------
     waiting
-        The mixed tables.
+        The dependencies of the mixed tables.
     base
-        uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of the old tables alone and of
-        the new tables alone.  Packets may have the old or the new SL.
+        uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of packets that follow only
+        old entries or only new entries, with the old or the new SL.
 
     Returns
     -------
@@ -209,7 +211,8 @@ def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes
     lids, rounds
         int64[K] and uint8[K, S]: LIDs for which rounds were found, ascending, and the round of each of their entries.
     first
-        Last round that waits only for acknowledgements.  All later rounds also wait until packets have left the fabric.
+        Last round that begins without waiting until packets have left the fabric.  All later rounds begin with this
+        wait.
     """
     row = np.searchsorted(lids, changes.lid) if len(lids) else np.zeros(len(changes.lid), np.int64)
     position = np.minimum(row, max(0, len(lids) - 1))

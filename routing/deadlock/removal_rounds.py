@@ -26,7 +26,7 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
     Parameters
     ----------
     waiting
-        The mixed tables.
+        The dependencies of the mixed tables.
     columns
         The columns that change.
     unchanged
@@ -35,8 +35,8 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
     Returns
     -------
     UpdateSchedule or None
-        None if the old tables alone or the new tables alone have a cycle.  In both cases, packets may have the old or
-        the new SL.  None also if too many entries would be removed, see
+        None if the old tables alone or the new tables alone have a cycle, with packets that may have the old or the new
+        SL.  None also if too many entries would be removed, see
         :func:`~routing.deadlock.per_lid_rounds.most_drained`.
 
     Notes

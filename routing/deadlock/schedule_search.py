@@ -33,16 +33,16 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import Routing, SlForm
 
 MOST_SEARCHED = 1 << 18
-"""Largest number of LFT entries for which all searches are tried.  The limit exists because a sweep of the subnet
-manager waits for the result.
+"""Largest number of LFT entries of the whole tables for which all searches are tried.  For larger tables, slow searches
+are left out, because a sweep of the subnet manager waits for the result.
 """
 MOST_TRACED = 1 << 24
 """Largest number of LFT entries for which all unchanged columns may be traced.  For larger tables, the second search of
 :func:`find_schedule` is left out.
 """
 MOST_REMOVED = 4
-"""In a schedule whose first round only removes entries, this round removes at most MOST_REMOVED times as many entries
-as there are old entries over rewired cables.
+"""Limit for a first round that only removes entries: at most MOST_REMOVED times as many entries as there are old
+entries over rewired cables.  Rewired cables connect other ports than before (:func:`find_schedule`).
 """
 NO_HOPS = 254
 """A packet with this number of hops, or with more hops, counts as not delivered."""
@@ -98,10 +98,11 @@ def find_schedule(
     switch has acknowledged them.  Cost: the cost of the first search
     (:func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`).
 
-    If the first search finds no rounds, a second search follows, which traces all columns.  For small tables, the
-    second search also follows if ``known`` is not given, or if the rounds found wait until packets have left the
-    fabric.  The second search is left out if the tables have more than :data:`MOST_TRACED` entries, or if too many
-    columns change.  Rounds that remove old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
+    If the first search finds no rounds, a second search follows, which traces all columns.  For tables of at most
+    :data:`MOST_SEARCHED` entries, the second search also follows in two other cases: if ``known`` is not given, or if
+    some of the rounds found begin only when packets have left the fabric.  The second search is left out if the tables
+    have more than :data:`MOST_TRACED` entries, or if too many columns change.  Rounds that remove old entries are the
+    last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -123,9 +124,9 @@ def _without_rewired(
     fabric.
 
     Rewired cables connect other ports than before.  So entries over these cables (``rewired``) lead packets to other
-    switches than before, and may close credit loops with other old entries.  The first round removes the changing
-    entries over rewired cables.  If no safe rounds are found after such a first round, another first round is tried.
-    It removes all changing entries towards each LID that has an entry over a rewired cable.
+    switches than before, and may close credit loops with other old entries.  Two first rounds are tried, one
+    after the other, until safe rounds are found for the rest.  The first try removes the changing entries over rewired
+    cables.  The second try removes all changing entries towards each LID that has an entry over a rewired cable.
     """
     fabric, lost, replies, threads = waiting.mixture.fabric, waiting.mixture.lost, waiting.replies, waiting.threads
     changing = (old.lft != new.lft) & (old.lft != NO_PORT) & (new.lft != NO_PORT)

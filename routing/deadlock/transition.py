@@ -40,8 +40,8 @@ _ANY_ORDER = {
     "drained": "the steps avoid this loop, which can form if switches are written in any order:",
     "unsafe": "this loop can form if switches are written in any order:",
 }
-"""Line that a report prints before the credit loop of the mixed tables, by verdict.  There is no such loop if the
-verdict is "any-order".
+"""For each verdict except "any-order": the line that a report prints before the credit loop of the mixed tables.  With
+the verdict "any-order", there is no such loop.
 """
 NAMED = 5
 """Largest number of forwarding loops, and of entries that drop packets, that a report describes.  All are counted."""
@@ -78,8 +78,9 @@ class Transition:
         found, but each step of :attr:`drain` is free of loops.  "unsafe": none of these cases applies.
     certificate
         Topological order, which proves that no mixture has a credit loop of the traffic of :attr:`strength` and
-        :attr:`scope`.  None if requests from or to CAs and routers form a credit loop in a mixture.  If the verdict is
-        not "any-order", the certificate (if any) covers only requests, although safe replies are required too.
+        :attr:`scope`.  None if requests from or to CAs and routers form a credit loop in a mixture.  A certificate
+        with another verdict than "any-order" covers only requests.  The verdict then results from replies, which are
+        required to be safe, too.
     strength, scope
         Strength and scope of the certificate.
     loop

@@ -3,9 +3,10 @@
 A credit loop shows that a deadlock is possible.  A *knot* in which no packet can move is a deadlock.
 
 A resource is the buffer of a channel on a VL, or a queue of a CA.  The packets in a resource may wait for any of
-several other resources.  The resource is stuck only if none of the resources that it waits for, directly or through
-other resources, can move.  So a cycle that has an edge to a vertex outside need not be a deadlock.  A knot is a
-strongly connected set of vertices without an edge to a vertex outside.  A knot is a deadlock if no member can move.
+several other resources.  The resource can get free if one of the resources that it waits for, directly or through
+other resources, can move.  Otherwise the resource is stuck.  So a cycle that has an edge to a vertex outside need not
+be a deadlock.  A knot is a strongly connected set of vertices without an edge to a vertex outside.  A knot is a
+deadlock if no member can move.
 
 Source: Pinkston, "Deadlock characterization and resolution in interconnection networks", 13.2; Warnakulasuriya and
 Pinkston (1999).  In these publications, a knot is a property of the graph alone.  A deadlock also requires that all

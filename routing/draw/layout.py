@@ -25,8 +25,8 @@ Kind = Literal["levels", "grid", "groups", "graph"]
 GAP = 40.0
 """Distance between two neighbouring switches, in pixels."""
 ROW = 48
-"""If no names are drawn, a row has room for at least this number of switches of a level, and for more in large fabrics.
-A level with more switches than a row has room for gets several rows.
+"""Smallest maximum number of switches in one row of the picture, if no names are drawn.  In large fabrics the maximum
+is the square root of six times the number of switches.  A level with more switches gets several rows.
 """
 NAMED_UP_TO = 130
 """Names are drawn if the fabric has at most this number of switches."""
@@ -146,9 +146,9 @@ def _switches_in_a_row(fabric: Fabric) -> int:
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Return the connected component of each switch of a tree if upper levels are removed: int64[N, S] for N levels.
 
-    The last row is for the tree without its top level.  The row before is for the tree without its two top levels, and
-    so on.  A switch of a removed level is a component of its own.  The last row is the first sort key of
-    :func:`numpy.lexsort`.
+    The last row is for the tree without its top level, the row before is for the tree without its two top levels, and
+    so on.  A switch of a removed level is a component of its own.  The order of the rows is the order that
+    :func:`numpy.lexsort` needs to sort switches by their largest component first.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]

@@ -16,7 +16,7 @@ from routing.quality import channel_loads
 from routing.tables import Routing
 
 STEPS = (0.25, 0.5, 0.75, 1.0)
-"""Largest value of a cable in each of classes 1 to 4 of cables, as a share of the largest value of all cables."""
+"""Upper limits of the classes 1 to 4 of :attr:`Picture.classes`, as shares of the largest value of all cables."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from routing.numerals import count_noun
 TERMINALS_UP_TO = 400
 """Maximum number of CAs and routers with which CAs and routers are drawn."""
 THIN_FROM = 1500
-"""Number of cables above which the lines of classes 1 to 4 are thin, so that lines of other classes
-remain visible.
+"""Number of cables above which the lines of cables with a value above 0 (classes 1 to 4 of :attr:`Picture.classes`) are
+thin.  Otherwise they would hide the lines of other classes, such as lost cables.
 """
 MARGIN = 40
 LETTER = 5.8
