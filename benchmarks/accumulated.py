@@ -28,7 +28,6 @@ from routing.fabric import Fabric
 from routing.faults import apply_faults, every_switch
 from routing.reroute import Published, Rerouted, reroute, spread
 from routing.reroute.installed import installed
-from routing.reroute.rebalance import fullest
 
 FABRICS = (
     "torus:4x4x4,cas=4",
@@ -48,7 +47,7 @@ def published(fabric: Fabric, engine: str, options: EngineOptions) -> Published:
 
 
 def rate(tables: Published) -> float:
-    return 1 / fullest(tables.fabric.channels, tables.load)
+    return 1 / tables.highest_utilisation
 
 
 def losses(fabric: Fabric, count: int, seed: int) -> Iterator[Fabric]:

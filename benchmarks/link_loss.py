@@ -37,7 +37,7 @@ from routing.fabric import Fabric
 from routing.reroute import Precomputed, Published, Stability, precompute, reroute
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.cut_bounds import cut_bound
-from routing.reroute.rebalance import fullest, peak_in
+from routing.reroute.rebalance import peak_in
 
 FABRICS = (
     "torus:4x4x4,cas=4",
@@ -122,7 +122,7 @@ def forced(before: Published, less: Fabric) -> float:
     """
     numbering = BaseNumbering.of(less, [before.fabric])
     bound = cut_bound(numbering.repair_fabric)
-    return max(0.0, 1 - peak_in(numbering, fullest(before.fabric.channels, before.load)) / max(1, bound))
+    return max(0.0, 1 - peak_in(numbering, before.highest_utilisation) / max(1, bound))
 
 
 def costs_of(name: str, engine: str, links: int, fresh: int) -> Costs:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import call, lib, struct_of
+from routing._kernels.native import call, grouped, lib, struct_of
 from routing._kernels.shared_copy import PAGE, forbid_writes, pages_that_may_differ, writable_copy
 from routing.fabric import Channels
 from routing.tables import ServiceLevels
@@ -322,22 +322,6 @@ def rebalance(
     return Rebalanced(lft, masks, order, load, spent, done, moves, sl)
 
 
-def _lids_by_switch(repair_fabric: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Sort the LIDs by the switch that delivers them.
-
-    Returns
-    -------
-    first : int32[S+1]
-        Index of the first LID of each switch in ``lids``.
-    lids : int32[N]
-        The LIDs that a switch delivers.
-    """
-    here = np.flatnonzero(repair_fabric.lid_switch >= 0)
-    by_switch = here[np.argsort(repair_fabric.lid_switch[here], kind="stable")]
-    first = np.searchsorted(repair_fabric.lid_switch[by_switch], np.arange(len(repair_fabric.part) + 1))
-    return first.astype(np.int32), by_switch.astype(np.int32)
-
-
 def _fabric(
     repair_fabric: RepairFabric,
     traffic: ServiceLevelRules,
@@ -350,7 +334,7 @@ def _fabric(
     ``fields`` are the fields of the struct that the other parameters do not give.
     """
     channels = repair_fabric.channels
-    lids_at_first, lids_at = _lids_by_switch(repair_fabric)
+    lids_at_first, lids_at = grouped(repair_fabric.lid_switch, len(repair_fabric.part))
     return struct_of(
         "repair_fabric", repair_fabric, channels, switches=len(repair_fabric.part), lids=len(repair_fabric.lid_switch),
         channels=len(channels), slots=len(masks), vls=len(order), sl_by_switch=traffic.sl.by_switch,

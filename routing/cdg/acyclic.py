@@ -67,7 +67,7 @@ class Cdg:
 
         An Up*/Down* order forbids edges from a channel that leads down to a channel that leads up.
         """
-        channels, used = self.fabric.channels, (self.masks != 0).astype(np.uint16)
+        channels, used = self.fabric.channels, np.minimum(self.masks, 1)
         return dependencies_against_order(channels, used, is_increasing(channels, position)[np.newaxis]) == 0
 
     def switch_order(self) -> npt.NDArray[np.int32] | None:

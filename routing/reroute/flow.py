@@ -38,6 +38,11 @@ def flow_towards(
     return all_to_all(routes, weight, fabric.source_weight_at, threads, hops=False)[0]
 
 
+def highest_utilisation(channels: Channels, flow: npt.NDArray[np.int64]) -> float:
+    """Return the highest utilisation of any channel: flow (int64[C]) divided by capacity."""
+    return float((flow / channels.capacity).max(initial=0.0))
+
+
 def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return int64[L], the units of flow that a source of weight 1 sends to each LID.
 

@@ -13,6 +13,7 @@ from routing.counterparts import channel_numbers
 from routing.fabric import Channels, Fabric
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import LARGEST_MEDIUM_TABLE
+from routing.reroute.flow import highest_utilisation
 from routing.reroute.values import Published
 from routing.tables import Routing
 
@@ -78,15 +79,12 @@ def in_frame(frame: BaseNumbering, fabric: Fabric, flow: npt.NDArray[np.int64]) 
 
     ``frame`` gives the channel numbers of the repair.  Channels of ``fabric`` without such a number are left out.
     """
+    if fabric is frame.base:
+        return flow
     load = np.zeros(len(frame.base.channels), np.int64)
     number = frame.channel if fabric is frame.fabric else channel_numbers(fabric, frame.base)
     load[number[number >= 0]] = flow[number >= 0]
     return load
-
-
-def fullest(channels: Channels, flow: npt.NDArray[np.int64]) -> float:
-    """Return the highest utilisation of any channel: flow (int64[C]) divided by capacity."""
-    return float((flow / channels.capacity).max(initial=0.0))
 
 
 def kept_share(before: Published, channels: Channels, flow: npt.NDArray[np.int64]) -> float | None:
@@ -105,7 +103,7 @@ def kept_share(before: Published, channels: Channels, flow: npt.NDArray[np.int64
     float or None
         None if the previous or the new tables send no flow over any channel.
     """
-    was, now = fullest(before.fabric.channels, before.load), fullest(channels, flow)
+    was, now = before.highest_utilisation, highest_utilisation(channels, flow)
     return was / now if was and now else None
 
 

@@ -56,9 +56,10 @@ def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -
     ``position`` (int32[S]) is the position of each switch in the Up*/Down* order.  The orphan roots are sorted by it.
     """
     channels = repair_fabric.channels
-    up = (repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src])
+    ahead = np.where(repair_fabric.alive != 0, position.take(channels.dst), np.iinfo(position.dtype).max)
+    linked = np.flatnonzero(np.diff(channels.first))
     is_top = repair_fabric.part >= 0
-    is_top[channels.src[up]] = False
+    is_top[linked] &= np.minimum.reduceat(ahead, channels.first[linked]) >= position[linked]
     tops = np.flatnonzero(is_top)
     tops = tops[np.argsort(position[tops])]
     return np.delete(tops, np.unique(repair_fabric.part[tops], return_index=True)[1])

@@ -14,7 +14,7 @@ from routing.deadlock.proof import Proof
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
-from routing.reroute.flow import bisection_rate, flow_towards
+from routing.reroute.flow import bisection_rate, flow_towards, highest_utilisation
 from routing.reroute.statistics import RerouteStatistics
 from routing.tables import Routing
 
@@ -74,6 +74,11 @@ class Published:
     def load(self) -> npt.NDArray[np.int64]:
         """Return int64[C], the flow on each channel when every end port sends to every other end port."""
         return flow_towards(self.fabric, self.routing, threads=2)
+
+    @cached_property
+    def highest_utilisation(self) -> float:
+        """Return the highest utilisation of any channel by the flow of :attr:`load`."""
+        return highest_utilisation(self.fabric.channels, self.load)
 
     @cached_property
     def bisection_rate(self) -> float:

@@ -44,7 +44,7 @@ def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept
         same_order = (
             known is not None and precomputed.ordered and np.array_equal(known.order, progress.dependencies.order)
         )
-        order = progress.dependencies.order[:, progress.numbering.channel]
+        order = progress.dependencies.order.take(progress.numbering.channel, axis=1)
     routing, proof, statistics = _proven(context, progress.tables, order, progress.statistics, increasing=same_order)
     if progress.leaves_baseline:
         routing = outside_baseline(routing)

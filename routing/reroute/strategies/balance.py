@@ -13,7 +13,7 @@ from routing.reroute.budget import LARGEST_SMALL_TABLE, Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.cut_bounds import cut_bound
 from routing.reroute.loads import load_after
-from routing.reroute.rebalance import Repaired, Utilisation, balance_repaired, fullest, kept_share, peak_in
+from routing.reroute.rebalance import Repaired, Utilisation, balance_repaired, kept_share, peak_in
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.values import Stability
 
@@ -58,7 +58,7 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     # goal would use up its work and its changes for the first channels.  The search would also make many detours, which
     # hinder later repairs.  So large tables get a goal that is only a little below the previous utilisation.  Small
     # tables keep the goal, because their further moves aim at the utilisation of tables from scratch.
-    present = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
+    present = peak_in(numbering, request.before.highest_utilisation)
     within_reach = int(LEAST_SHARE * present) if missing and tables.lft.size > LARGEST_SMALL_TABLE else 0
     tables, found = balance_repaired(
         numbering, context.service_levels(numbering, progress.certificate, tables), tables,
@@ -98,5 +98,5 @@ def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
     """
     request = context.request
     best = request.before if request.baseline is None else request.baseline
-    least = max(fullest(best.fabric.channels, best.load), context.lost_link_bound)
+    least = max(best.highest_utilisation, context.lost_link_bound)
     return max(peak_in(numbering, least), cut_bound(numbering.repair_fabric))

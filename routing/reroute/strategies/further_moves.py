@@ -36,7 +36,6 @@ from routing.reroute.rebalance import (
     FURTHER_TOLERANCE,
     LEAST_WORK,
     MOST_OF_TABLE,
-    fullest,
     peak_in,
 )
 from routing.reroute.statistics import RerouteStatistics
@@ -263,7 +262,7 @@ def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
     if found.kept is None or _changes_too_many(repaired):
         return True
     before = context.request.before
-    peak = peak_in(numbering, fullest(before.fabric.channels, before.load) / found.kept)
+    peak = peak_in(numbering, before.highest_utilisation / found.kept)
     least = FURTHER_TOLERANCE if found.routing.lft.size <= LARGEST_SMALL_TABLE else LEAST_LOSS
     return peak > goal_of(context, numbering) * (1 + least)
 
@@ -312,7 +311,7 @@ def _beside_scratch(context: RerouteContext, repaired: Candidate, numbering: Bas
     if fresh is None:
         return repaired, 0
     peak = peak_of(flow_towards(request.fabric, fresh, threads=request.options.threads), numbering)
-    was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
+    was = peak_in(numbering, request.before.highest_utilisation)
     kept = was / peak if peak else None
     return replace(repaired, found=replace(repaired.found, fresh_kept=kept, fresh=fresh)), peak
 
@@ -354,7 +353,7 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
     gains = peak > new_peak * (1 + ENOUGH[1])
     if isinstance(tables, Shortfall) or not gains or not (is_safe or not has_safe_rounds(request, found)):
         return None
-    was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
+    was = peak_in(numbering, request.before.highest_utilisation)
     points, changed = 100 * (was / new_peak - was / peak), count_differing(fresh.lft, request.translated.earlier)
     reason = f"a repair alone loses {points:.1f} points more of the all-to-all rate"
     taken = replace(found, tables=tables, changed=changed, how="fresh", reason=reason, kept=was / new_peak)
@@ -460,7 +459,7 @@ def _accepted(
         the baseline tables (:func:`.return_to_baseline.safe_to_write`).
     """
     before, request = repaired.found, context.request
-    was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))
+    was = peak_in(end.progress.numbering, request.before.highest_utilisation)
     statistics, why = _explained(context, before, start, end, was)
     how = "rebalanced" if before.how == "unchanged" else before.how
     outcome = verify(context, replace(end.progress, statistics=statistics, leaves_baseline=False), how, was / end.peak)

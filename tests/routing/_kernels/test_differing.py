@@ -17,10 +17,10 @@ def test_all_differences_are_found(rows):
     assert np.array_equal(changed_lids(new, old), (new != old).any(axis=0))
 
 
-@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 70_000, 3 << 16])
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1023, 1025, 70_000, 3 << 16])
 def test_differences_at_the_ends_of_blocks_are_found(size):
     one = np.zeros((1, size), np.uint8)
-    for at in {0, 63, 64, 65_535, 65_536, size - 1} & set(range(size)):
+    for at in {0, 63, 64, 1023, 1024, 65_535, 65_536, size - 1} & set(range(size)):
         other = one.copy()
         other[0, at] = 1
         assert differing_entries(one, other).tolist() == [at]

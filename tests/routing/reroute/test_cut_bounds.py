@@ -11,8 +11,9 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.cut_bounds import lost_link_bound
-from routing.reroute.flow import flow_towards
+from routing.reroute.flow import flow_towards, lid_weights
 from routing.topologies import generate
+from routing.trees.levels import distances
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
 
@@ -48,11 +49,41 @@ def highest_of_one_pair(fabric):
     return float(weight.max()) * fabric.source_weight_at.sum() / 256 / float(fabric.channels.capacity[0])
 
 
-@examples(60)
-@given(data=st.data())
-def test_no_tables_are_better_than_the_bound(data):
+def drawn_loss(data):
+    """Return a drawn fabric, the fabric without up to three of its links, and the bound after this loss."""
     fabric = data.draw(fabrics(min_switches=3, max_switches=10))
     links = np.unique(fabric.channels.link).tolist()
     lost = data.draw(st.lists(st.sampled_from(links), min_size=1, max_size=3, unique=True)) if links else []
-    less, bound = bound_after(fabric, lost)
+    return fabric, *bound_after(fabric, lost)
+
+
+def cut_utilisation(fabric, less, one, other, tie):
+    """Return the utilisation of the channels from the switches nearer to ``one`` to the switches nearer to ``other``.
+
+    Switches at equal distance from both are on the side of ``one`` if ``tie`` is true.
+    """
+    part = less.component == less.component[one]
+    hops = [distances(fabric, np.arange(fabric.switches) == end) for end in (one, other)]
+    near = part & (hops[0] <= hops[1] if tie else hops[0] < hops[1])
+    src, dst, into = less.channels.src, less.channels.dst, np.zeros(less.switches)
+    np.add.at(into, less.lids.switch[less.lids.switch >= 0], lid_weights(less)[less.lids.switch >= 0])
+    room = less.channels.capacity[near[src] & (part & ~near)[dst]].sum()
+    return less.source_weight_at[near].sum() * into[part & ~near].sum() / room if room else 0.0
+
+
+@examples(60)
+@given(data=st.data())
+def test_the_bound_is_the_largest_of_the_cuts_between_the_ends_of_lost_links(data):
+    fabric, less, bound = drawn_loss(data)
+    now = {(a, b, p) for a, b, p in zip(less.channels.src, less.channels.dst, less.channels.port, strict=True)}
+    lost = {(a, b) for a, b, p in zip(fabric.channels.src, fabric.channels.dst, fabric.channels.port, strict=True)
+            if (a, b, p) not in now and a != b and less.component[a] == less.component[b]}  # fmt: skip
+    cuts = [cut_utilisation(fabric, less, one, other, tie) for one, other in lost for tie in (False, True)]
+    assert bound == pytest.approx(max(cuts, default=0.0))
+
+
+@examples(60)
+@given(data=st.data())
+def test_no_tables_are_better_than_the_bound(data):
+    _, less, bound = drawn_loss(data)
     assert bound <= highest(less, data.draw(st.sampled_from(["nue", "updn"]))) * (1 + 1e-9)

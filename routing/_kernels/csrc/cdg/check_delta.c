@@ -11,7 +11,7 @@ enum { OK, NO_MEMORY };
 enum { WALKED, LOST, NOT_INCREASING, COUNTS };
 /* PART: the old and the new entries of a switch are first compared in parts of PART entries.  One long comparison is
  * faster than many short comparisons.  BLOCK: a part that differs is compared again in blocks of BLOCK entries. */
-enum { BLOCK = 64, PART = 4096, MOST_HOPS = 254, NO_PORT = 255 };
+enum { BLOCK = 64, PART = 1024, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
     /* at: switch whose LFT entry or SL towards a LID has changed.

@@ -77,13 +77,25 @@ bool ibn_repair_note_displaceable(repair_state *job)
 }
 
 /* Return whether the disconnected switch u might use a path that leads to switch x and continues on channel `next`.
- * While paths must follow the topological order, some channel from u to x must have a possible CDG edge to `next`.  If
- * paths need not follow this order, nothing is tested, and the result is true. */
-bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next)
+ * While paths must follow the topological order, some channel from u to x must have a possible CDG edge to `next` on
+ * all VLs in the set `vls` (bits).  If paths need not follow this order, nothing is tested, and the result is true. */
+bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next, uint32_t vls)
 {
     const repair_fabric *f = job->f;
     bool may = !job->only_monotone;
     for (int32_t c = f->first[u]; c < f->first[u + 1] && !may; c++)
-        may = f->alive[c] && f->dst[c] == x && may_turn(job, job->required_vls, c, next);
+        may = f->alive[c] && f->dst[c] == x && may_turn(job, vls, c, next);
     return may;
+}
+
+/* Return whether a path of the disconnected switch u would have to begin with a channel to switch x, if switch x took
+ * another path.  Switch x is in the subtree of u, and the caller has listed the subtree of x.  The result is false if
+ * paths need not follow the topological order. */
+bool ibn_repair_must_follow(const repair_state *job, int32_t u)
+{
+    const repair_fabric *f = job->f;
+    bool must = job->only_monotone && job->subtree_size == 1;
+    for (int32_t c = f->first[u]; c < f->first[u + 1] && must; c++)
+        must = !f->alive[c] || job->cut_off[f->dst[c]] == job->stamp;
+    return must;
 }

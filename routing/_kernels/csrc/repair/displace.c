@@ -53,6 +53,10 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
         ibn_repair_collect_subtree(job, x);
     else
         ibn_repair_detach(job, x);
+    /* If switch x leaves the subtree, the remaining packets of the subtree use fewer VLs.  The packets of the
+     * disconnected switch itself remain. */
+    const uint32_t vls = was_below ? ibn_repair_vls_of(job, root) : job->required_vls;
+    const bool must_follow = !was_below || ibn_repair_must_follow(job, root);
     const int64_t carried = job->flow[0];
     ibn_repair_add_flow(job, x, -carried);
     ibn_repair_set_entry(job, x, NO_ROUTE);
@@ -61,7 +65,7 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     for (int32_t i = 0; i < count; i++) {
         job->changed_sl_count = 0;
         const int32_t c = job->others[i].channel;
-        if (job->f->port[c] == held || (!was_below && !ibn_repair_may_follow(job, root, x, c))
+        if (job->f->port[c] == held || (must_follow && !ibn_repair_may_follow(job, root, x, c, vls))
             || !ibn_repair_admits(job, c))
             continue;
         ibn_repair_set_entry(job, x, job->f->port[c]);

@@ -278,7 +278,8 @@ bool ibn_repair_admits(repair_state *job, int32_t c);
 bool ibn_repair_prepare_sls(repair_state *job, int32_t c, int32_t vl);
 void ibn_repair_set_prepared_sls(repair_state *job);
 bool ibn_repair_note_displaceable(repair_state *job);
-bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next);
+bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next, uint32_t vls);
+bool ibn_repair_must_follow(const repair_state *job, int32_t u);
 void ibn_repair_undo(repair_state *job);
 
 /* These functions disconnect and connect subtrees.
