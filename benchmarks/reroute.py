@@ -118,7 +118,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--fabric", help="generator with its arguments, instead of the fabrics of the table")
     parser.add_argument("--engine", default="updn", help="engine for the fabric of --fabric")
     asked = parser.parse_args(words)
-    keep_freed_memory()  # The plugin's worker does so, too, so the times are comparable.
+    keep_freed_memory()  # The plugin's worker also keeps freed memory.
     what = "switch" if asked.switches else "link"
     if asked.fabric:
         report(asked.fabric, fabric_argument.read(asked.fabric), asked.engine, what, asked.number)

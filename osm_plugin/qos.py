@@ -147,8 +147,8 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
 def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[int]) -> Classes:
     """Return the SLs and VLs for a subnet without a QoS policy: paths use the engine's SLs.
 
-    A request may demand an SL.  Its path gets this SL only if this SL and the engine's SL for the path have the same
-    VL; otherwise, the path gets the engine's SL.
+    A query for a path record may demand an SL.  The path gets this SL only if this SL and the engine's SL for the path
+    have the same VL; otherwise, the path gets the engine's SL.
 
     ``row`` has the VL of each SL in the engine's tables, and ``layers`` lists the VLs that these tables use.
     """

@@ -43,7 +43,7 @@ class Slots:
 
     @classmethod
     def of(cls, fabric: Fabric) -> Slots:
-        """Build the lookup tables of a fabric.
+        """Build the tables of a fabric that give the channel of each LFT entry and the number of each CDG edge.
 
         Notes
         -----

@@ -206,8 +206,9 @@ def multicast_text(groups: MulticastVerdict) -> str:
 
 
 def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
-    """Return the number of VLs that are needed for a chain of ``types`` message types, such as request and reply: each
-    type uses the paths of the tables on separate VLs.
+    """Return how many VLs a chain of ``types`` message types needs, such as requests and replies.
+
+    Each message type uses the paths of the tables on VLs of its own.
 
     Keys of the result are:
     - ``types``: number of message types.
@@ -215,10 +216,11 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``vls_needed``: number of VLs that all message types need together.
     - ``port_vls``: the smallest element of :data:`PORT_VLS` that is at least ``vls_needed``; None if every
       element is smaller, or if the tables have no certificate.
-    - ``strict`` and ``wide``: the number of VLs from which a message can choose at each hop, if the switches route
-      adaptively and each port has ``port_vls`` VLs.  The number may differ between message types; the smallest number
-      is given.  ``strict``: no two types share a VL.  ``wide``: the types share all VLs except their escape VLs.  Both
-      are None if ``port_vls`` is None.
+    - ``strict``: smallest number, over all message types, of VLs from which a message can choose at each hop.  The
+      switches route adaptively, each port has ``port_vls`` VLs, and no two types share a VL.
+    - ``wide``: the same number if the types share all VLs except their escape VLs.
+
+    ``strict`` and ``wide`` are None if ``port_vls`` is None.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 

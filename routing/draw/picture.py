@@ -227,9 +227,9 @@ def _keys(fabric: Fabric, rows: npt.NDArray[np.int64] | None = None) -> npt.NDAr
 
 
 def _cables(fabric: Fabric, present: Fabric, rows: npt.NDArray[np.int64]) -> Cables:
-    """Return all cables of a fabric before faults, and then the cables that exist only after the faults.
+    """Return all cables of ``fabric``, and then the cables that only ``present`` has, such as new cables.
 
-    The result has no loads.
+    The loads of the cables are not set.
 
     Parameters
     ----------

@@ -90,9 +90,9 @@ class _Groups:
 
     @classmethod
     def of(cls, request: TreeRequest) -> _Groups:
-        """Return one group for each tree and each pair of switches with a path between them.
+        """Return one group for each combination of a tree and a pair of switches with a path between them.
 
-        If the request has ``shared``, return one group for each such pair, with the paths in all trees.
+        If the request has ``shared``, return one group for each pair, which has the pair's paths in all trees.
         """
         trees, ends = request.trees, request.weight > 0
         high, low = np.nonzero(np.tril(request.distance != UNREACHED, -1))

@@ -152,8 +152,8 @@ ENGINE = Nue()
 def _or_smart(found: Routing, fabric: Fabric, options: EngineOptions) -> Routing:
     """Return ``found``, or the tables of the engine ``smart`` if these carry notably more all-to-all traffic.
 
-    Tables of ``smart`` are safe for replies on one VL.  The tables of ``smart`` are not computed on trees, on large
-    fabrics, or if the options allow no refinement passes.  Nor are they computed if ``found`` is close to the upper
+    Tables of ``smart`` are loop-free with replies on one VL, so they may replace ``found``.  ``smart`` does not run if
+    the fabric is a tree or large, if the options allow no refinement passes, or if ``found`` is close to the upper
     bound of all-to-all traffic.
     """
     if options.passes == 0 or options.effort == 0 or top_switches(fabric) or not is_moderate(fabric):

@@ -115,7 +115,7 @@ def _proven(
 def _result(
     context: RerouteContext, tables: VerifiedTables, how: RerouteMethod, statistics: RerouteStatistics
 ) -> Rerouted:
-    """Return the result of the re-route, with statistics and the reason why this method was used."""
+    """Return the result of the re-route, with its statistics, and the reason why method ``how`` was used."""
     translated = context.request.translated
     changed = count_differing(tables.routing.lft, translated.earlier)
     reason = _reason(context, how, tables.proof, statistics)

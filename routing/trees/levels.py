@@ -27,7 +27,9 @@ LEAST_SHORTEST = 0.9
 this share of the flow between all pairs of senders.
 """
 MOST_ROOTS = 64
-"""Maximum number of breadth-first orders that are compared if all other orders have paths that are too long."""
+"""Maximum number of breadth-first switch orders that are compared.  They are compared only if every order of another
+kind makes some paths too long.
+"""
 MOST_VISITS = 200_000_000
 """Number of channels that the comparison of breadth-first orders may visit.  This takes about a second."""
 MOST_LONGER = 2

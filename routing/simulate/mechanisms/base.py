@@ -89,7 +89,10 @@ class CaseMechanism(Mechanism):
     @classmethod
     @abstractmethod
     def from_table(cls, table: Mapping[str, Any], packet: int) -> CaseMechanism:
-        """Return the mechanism with the settings of a table.  ``packet`` is the length of a packet time in ticks."""
+        """Return the mechanism with the settings in a table of the scenario file.
+
+        ``packet`` is the length of a packet time in ticks.
+        """
 
     def extended_traffic(self, network: Network, traffic: Traffic) -> Traffic:
         """Return the traffic of a case, followed by the flows that the mechanism adds.  By default, it adds no flow."""

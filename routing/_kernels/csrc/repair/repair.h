@@ -14,8 +14,8 @@ typedef struct {
     int32_t sl_by_switch;  /* shape of the array `sl`; 0: [L], by LID; 1: [S, L], by source switch and LID */
     int32_t replies;       /* whether requests and replies together must be free of credit loops; otherwise only
                             * requests must be */
-    /* whether switch-to-switch traffic may close credit loops.  Packets to the LID of a switch then count only if they
-     * come from a switch with end ports */
+    /* 1: credit loops of switch-to-switch traffic are permitted, so of the packets to a switch's LID, only those from
+     * switches with end ports are checked; 0: all packets are checked */
     int32_t endports_only;
     /* whether the packets of one subtree may be split over several SLs; used only if SLs depend on the source switch
      * (sl_by_switch) and `replies` is 0 */

@@ -84,8 +84,10 @@ static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
 /* Return the index of the first entry of a control message that closes a loop, or IBN_NONE if no entry does.  The
  * entries are the VCs over which switches have sent the message.
  *
- * An entry closes a loop if three conditions hold.  Its VC leaves the switch that the message has reached, and is still
- * suspected.  Packets that came by the message's last VC are queued for the VC of the entry.
+ * An entry closes a loop if three conditions hold:
+ * - The VC of the entry leaves the switch that the message has reached.
+ * - This VC is still suspected.
+ * - Packets that came by the message's last VC are queued for the VC of the entry.
  *
  * A loop may visit a switch several times.  So the search continues if an entry of this switch does not close a
  * loop. */

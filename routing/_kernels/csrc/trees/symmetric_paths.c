@@ -141,8 +141,8 @@ static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored
     return best;
 }
 
-/* Add `more` to the counter of a pair of switches in job->relied.  The counter is the number of paths that consist of a
- * first hop and the path of this pair. */
+/* Add `more` to the counter of a pair of switches in job->relied.  The counter is the number of longer
+ * paths that consist of one hop to a switch of the pair, and then of the pair's path. */
 static void rely(job_t *job, int32_t a, int32_t b, int32_t more)
 {
     job->relied[(int64_t)(a < b ? a : b) * job->switches + (a < b ? b : a)] += more;

@@ -82,8 +82,8 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
  * Each switch chooses its channel towards the destination.  Switches near the root choose before switches farther away.
  * Switches at equal distance choose in random order, so that no switch always chooses first.
  *
- * For bisection traffic, a channel that already belongs to the tree costs nothing.  So a switch without end ports
- * chooses late, when the first flow reaches it: more channels then belong to the tree.
+ * Bisection traffic is an exception: there, a switch without end ports chooses when the first flow reaches it.  A channel
+ * that already belongs to the tree costs nothing, and at that time more channels belong to the tree.
  *
  * If a destination has no flow, each switch takes its first allowed channel, so that the trees of all such destinations
  * at one switch have equal dependencies. */

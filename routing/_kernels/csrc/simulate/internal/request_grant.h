@@ -66,10 +66,10 @@ typedef struct {
 /* State of one adapter. */
 typedef struct {
     int64_t draws,      /* number of random numbers that the adapter has drawn */
-        line_free,      /* tick from which on the external line out of the adapter is free */
+        line_free,      /* first tick at which the external line out of the adapter is free */
         idle_until,     /* tick from which on the adapter may grant the next request */
-        /* virtual time, before its last grant, of the flow that this output has granted last.  If a flow without
-         * requests requests grants again, its virtual time is raised to at least this value */
+        /* virtual time that the flow granted last by this output had before that grant.  A flow that sends requests
+         * again after a pause gets at least this virtual time */
         turn,
         offered,        /* number of packets to this adapter that adapters have received from outside of the network */
         offered_bytes,  /* number of bytes of the packets counted in `offered` */

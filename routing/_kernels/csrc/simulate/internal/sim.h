@@ -595,18 +595,18 @@ static inline uint32_t ibn_simulate_first_event(uint32_t place)
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
 
-/* Return the index after the last event of the previous batch of a chain, or 0 for the first batch of the chain.  `first`
- * is the index of the first event of the later batch. */
+/* Return the index after the last event of the batch before a given batch in the same linked list, or 0 if no batch comes
+ * before.  `first` is the index of the first event of the given batch. */
 static inline uint32_t ibn_simulate_end_before(const ibn_sim *sim, uint32_t first)
 {
     uint32_t before = (uint32_t)sim->event[first - 1].subject;
     return before ? (before + 1) * IBN_BATCH : 0;
 }
 
-/* Free a batch of events, and go to the previous batch of its chain.
+/* Free a batch of events, and go to the batch before it in the same linked list.
  *
- * `place` is the index after the last event of the batch.  Return the index after the last event of the previous batch,
- * or 0 for the first batch of the chain. */
+ * `place` is the index after the last event of the batch.  Return the index after the last event of the batch before it,
+ * or 0 if no batch comes before. */
 static inline uint32_t ibn_simulate_batch_before(ibn_sim *sim, uint32_t place)
 {
     uint32_t b = (place - 1) / IBN_BATCH, before = ibn_simulate_end_before(sim, b * IBN_BATCH + 1);

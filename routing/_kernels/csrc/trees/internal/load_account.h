@@ -79,7 +79,7 @@ typedef struct {
 } load_account;
 
 /* Return the cost of a channel if it has a given load.  The cost is close to the cost of a hop unless the utilisation
- * is close to the peak. */
+ * is close to the peak, which is the highest utilisation. */
 static inline double ibn_trees_channel_weight(const job_t *job, const load_account *account, int32_t channel,
                                               double load)
 {
