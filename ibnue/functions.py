@@ -60,8 +60,9 @@ def load(
     node_names
         File with names of devices by GUID (node name map).
     faults
-        Names of the links and devices to remove from the fabric, such as ``"leaf1/36"`` for a link or ``"spine2"`` for
-        a device.  A single name can be given as a string instead of a list.
+        Faults to apply to the fabric.  The name of a link or device removes it, such as ``"leaf1/36"`` or ``"spine2"``.
+        Other faults begin with a word, such as ``"swap"`` (see :func:`routing.faults.parse_fault`).  A single fault can
+        be given as a string instead of a list.
 
     Raises
     ------

@@ -5,8 +5,9 @@
  * values are compared before any other member is used.  All memory is read through a pipe, because write() reports
  * unreadable memory as EFAULT instead of crashing.
  *
- * The check uses only members that OpenSM sets before it loads the plugin: pointers back to a struct, keys of maps,
- * counts that must be equal, and texts. */
+ * A check uses only members that OpenSM has set at the time of the check: pointers back to a struct, keys of maps,
+ * counts that must be equal, and texts.  Nodes, switches and ports are checked later than the other structs, because
+ * OpenSM discovers them after it has loaded the plugin. */
 #define _GNU_SOURCE
 #include "shim.h"
 

@@ -153,7 +153,8 @@ def check_configuration(
     config = PluginConfig()
     if path is not None:
         value = settings_in(read_text(path)).get("routing_engine", "=")
-        # Only in a TOML file, an equals sign follows the name of an option.  So this file is an opensm.conf.
+        # Only in a TOML file, an equals sign follows the name of an option.  So a file without this sign is an
+        # opensm.conf.
         if not value.startswith("="):
             text = f"{path}: is an opensm.conf, not a configuration of the plugin (--opensm-conf {path})"
             return [Finding(True, text)]

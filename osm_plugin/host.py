@@ -235,7 +235,7 @@ class Host:
         OpenSM should sweep in five cases:
 
         - A late answer has arrived.
-        - The worker has an open request, but has ended or has not computed for :data:`SILENT` seconds.
+        - The worker has an open request, but has not computed for :data:`SILENT` seconds.
         - After a failure, the new worker has become ready.
         - After a failure, the new worker has not become ready within ``start_deadline`` seconds after its start.  If a
           sweep has found the worker overdue, but has not replaced it, the seconds count from that sweep.

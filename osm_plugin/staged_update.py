@@ -30,9 +30,10 @@ class Change:
     base, after
         The tables in the switches, and the new tables.  ``after.deferred`` lists the entries that later rounds write.
     schedule
-        The update schedule, whose rounds cannot cause a credit loop.  Exception: if old entries are unknown or lead
-        over changed cables, the first round only removes entries, and packets may form a credit loop until it is
-        complete.  None: all entries are written at once, which is not proven safe.
+        The update schedule, whose rounds cannot cause a credit loop.  Exception: a first round that only removes
+        entries, until it is complete.  Such a round comes first if old entries are unknown.  It also comes first if old
+        entries lead over changed cables, and no schedule without such a round was found.  None: all entries are written
+        at once, which is not proven safe.
     asked
         Whether an update schedule was searched for.
     replies

@@ -152,12 +152,12 @@ class _Links:
 
 
 def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
-    """Return int64[N, G], the middle (intermediate group) over which each group sends to each of N LIDs of ``group``;
-    -1 if a group sends over no middle.
+    """Return int64[N, groups], the middle (intermediate group) over which each group sends to each of N LIDs of
+    ``group``; -1 if a group sends over no middle.
 
     Each group uses all of its possible middles about equally often.
     """
-    # `usable` (bool[G, G]): whether a group (first index) can send to `group` over a middle (second index).
+    # `usable` (bool[groups, groups]): whether a group (first index) can send to `group` over a middle (second index).
     usable = middles.is_middle[middles.of_groups[group]] & links.complete & links.complete[:, group]
     usable[group] = usable[:, group] = False
     found, use = np.full((count, len(usable)), -1), np.zeros(usable.shape)

@@ -65,7 +65,7 @@ class Middles:
 
     @cached_property
     def _on_line(self) -> Flags:
-        """Return bool[7, G], whether the point of each group is on each of the 7 lines of a projective plane.
+        """Return bool[7, groups], whether the point of each group is on each of the 7 lines of a projective plane.
 
         Each group has a random point, and each pattern has a line.
         """
@@ -74,13 +74,14 @@ class Middles:
 
     @property
     def is_middle(self) -> Flags:
-        """Whether each group is a middle (intermediate group) of each pattern, bool[7, G]."""
+        """Whether each group is a middle (intermediate group) of each pattern, bool[7, groups]."""
         return np.asarray(~self._on_line)
 
     @cached_property
     def of_groups(self) -> Ints:
-        """Pattern of each pair of groups, int64[G, G]: a pattern whose line contains the points of both groups (see
-        :data:`LINE`).  The groups on the line of a pattern are not its middles, so neither of the two groups is one.
+        """Pattern of each pair of groups, int64[groups, groups]: a pattern whose line contains the points of both
+        groups (see :data:`LINE`).  The groups on the line of a pattern are not its middles, so neither of the two
+        groups is one.
         """
         both = self._on_line.T[:, None] & self._on_line.T
         number = np.arange(len(both))

@@ -19,8 +19,9 @@ SAMPLE, FEWEST_PAIRS = 32, 100
 """Limits for the sample of switches in :func:`has_squares`.
 
 ``SAMPLE`` has two uses.  The sample has at least this number of switches; a smaller component is in the sample as a
-whole.  At each switch of the sample, at most this number of neighbours are examined.  If these neighbours form fewer
-than ``FEWEST_PAIRS`` pairs that are not linked to each other, the sample is too small for a conclusion.
+whole.  At each switch of the sample, at most this number of neighbours are examined.  The sample is too small for a
+conclusion if it has fewer than ``FEWEST_PAIRS`` unlinked pairs.  An unlinked pair is two of these neighbours of one
+switch that are not linked to each other.
 """
 SPANNING = 0.3
 """Least share of the unlinked pairs of neighbours in the sample that span a square in a grid.

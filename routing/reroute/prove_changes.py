@@ -44,9 +44,9 @@ def prove_changes(
     If ``hops`` is None, the function makes a copy itself.
 
     ``missing_pages`` (uint8[N]) marks the pages of memory of the previous LFTs that have missing entries.  If it is
-    given, and the LFTs share unchanged memory with the previous LFTs, entries are compared only in the marked pages and
-    in pages written since.  The operating system reports which pages were written.  Otherwise, all entries are
-    compared.
+    given, no SL has changed, and the LFTs share unchanged memory with the previous LFTs, entries are compared only in
+    the marked pages and in pages written since.  The operating system reports which pages were written.  Otherwise, all
+    entries are compared.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers.  Devices that are gone neither send nor receive.

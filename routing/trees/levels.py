@@ -187,7 +187,7 @@ class _Comparison:
         return TreeOrder(self.level, position, int(longer.max(initial=0.0)), far, cost)
 
     def _share(self, marked: npt.NDArray[np.bool_]) -> float:
-        """Return the part of all flow that is between the marked pairs of ends (bool[E, E]), from 0 to 1."""
+        """Return the part of all flow that is between the marked pairs of ends (bool[ends, ends]), from 0 to 1."""
         return float((self.weight * marked).sum()) / max(float(self.weight.sum()), 1e-9)
 
 

@@ -188,8 +188,6 @@ def _better(
     """Yield states that are better than ``start``, the state of the repaired tables.  The best state comes first, and
     the caller takes the first state that is safe to write.
 
-    The states come in this order:
-
     There are two goals.  ``goal`` is the utilisation that :func:`.balance.goal_of` gives.  ``start.goal`` is the
     utilisation of tables from scratch, if this is higher.  The states come in this order:
 

@@ -3,10 +3,11 @@
 Source: Chrysos, Chen, Minkenberg, Kachris, Katevenis, "End-to-End Congestion Management for Non-Blocking, Multi-Stage
 Switching Fabrics using Commodity Switches", sections 2 and 3.
 
-Each flow from an input adapter to an output adapter has a virtual time, which is the number of segments granted to the
-flow.  An output adapter next grants the requests of the flow with the smallest virtual time, so that all flows get
-equal numbers of segments.  If a flow requests again after a time without requests, its virtual time is first raised
-to that of the flow which the output adapter granted last.
+Each flow from an input adapter to an output adapter has a virtual time, which each grant advances by the number of
+granted segments.  An output adapter next grants the requests of the flow with the smallest virtual time, so that flows
+that always have requests get equal numbers of segments.  If a flow requests again after a time without requests, its
+virtual time is first raised to a least value.  This is the virtual time, before the output adapter's last grant, of the
+flow that got this grant.
 
 Differences from the source: headers of segments take no bandwidth.  Virtual times are exact numbers, and the virtual
 intervals of a hardware scheduler are not simulated.

@@ -5,8 +5,9 @@
  * flow, and adapter o its output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  Packets
  * cross the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a
  * grant.  Each flow has a virtual time, which each grant advances by the number of granted segments.  An output next
- * grants the request of the flow with the smallest virtual time, so that all flows get equal numbers of segments.  The
- * opposite flow of the flow from adapter i to adapter o is the flow from adapter o to adapter i. */
+ * grants the request of the flow with the smallest virtual time, so that flows that always have requests get equal
+ * numbers of segments.  The opposite flow of the flow from adapter i to adapter o is the flow from adapter o to
+ * adapter i. */
 #pragma once
 
 #include "simulate/internal/mechanism.h"
