@@ -62,7 +62,7 @@ static void add_user(rebalance_search *look, int32_t c, int32_t lid)
         list->user = more;
         list->room = room;
     }
-    list->user[list->count++] = (channel_user){lid, 0, -1, 0};
+    list->user[list->count++] = (channel_user){.lid = lid, .version = -1};
 }
 
 /* Compare two LIDs for qsort: the LID with the larger flow comes first. */

@@ -11,10 +11,10 @@ typedef struct {
     /* hops to the LID from the switch where the channel begins, computed when the channel's list of LIDs was first
      * filled; 0: the LID was added to this list later */
     int32_t hops;
-    int64_t flow; /* flow to the LID on the channel, as computed last; later changes of entries do not update it */
     /* number of changed entries towards the LID (rebalance_search.version) when `flow` was computed last; -1: `flow`
      * has never been computed */
     int32_t version;
+    int64_t flow; /* flow to the LID on the channel, as computed last; later changes of entries do not update it */
 } channel_user;
 
 typedef struct {
