@@ -5,7 +5,7 @@ import json
 
 from click.testing import CliRunner
 
-from routing.cli.json_schemas import load_schema, schema_name
+from routing.cli.json_schemas import load_schema
 
 try:
     from jsonschema import Draft202012Validator
@@ -16,6 +16,11 @@ except ImportError:  # The environment lacks the optional packages for tests, so
 @functools.cache
 def validator(name):
     return Draft202012Validator(load_schema(name))
+
+
+def schema_name(schema):
+    """Return the name of a schema ("check") from the value of the key ``schema`` ("ibnue-check/1")."""
+    return schema.removeprefix("ibnue-").partition("/")[0]
 
 
 def assert_fits(name, document):

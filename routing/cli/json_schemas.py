@@ -20,11 +20,6 @@ def schema_names() -> list[str]:
     return sorted(name for name in names if name != COMMON)
 
 
-def schema_name(schema: str) -> str:
-    """Return the name of a schema ("check") from the value of the key ``schema`` ("ibnue-check/1")."""
-    return schema.removeprefix("ibnue-").partition("/")[0]
-
-
 def load_schema(name: str) -> dict[str, Any]:
     """Return a schema together with all definitions that it uses.
 

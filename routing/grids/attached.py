@@ -36,7 +36,8 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set
     - Such switches could fill more than half of a further slice of the grid.  A slice is all positions with one value
       of one coordinate.  Switches without a link to a switch with a position could be in any slice.
 
-    If several switches fit a position, the switch with the lowest cost gets the position.
+    If several switches fit a position, the switch with the lowest cost gets the position.  Slices are tried only if no
+    switch fits a position inside the grid.
     """
     box = grown.extent()
     farther = {switch for switch in left_out if near[switch] <= left_out}
@@ -50,6 +51,8 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set
             costs[side].append((MISSING * (linked - fitting) - MISFIT * fitting, switch, free))
     found = set[int]()
     for side in sorted(costs, key=lambda side: side or ()):  # Positions inside the grid come first.
+        if side and found:
+            break  # The next call tries slices, when no switch fits a position inside the grid.
         chosen: dict[int, Position] = {}
         for cost, switch, free in sorted(costs[side]):
             if cost < (0 if side else HOLE) and switch not in found | chosen.keys() and free not in chosen.values():

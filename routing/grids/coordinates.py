@@ -211,18 +211,24 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     first, candidates = itertools.tee(_frames(near, component))
     grown = _by_squares(near, component, first)
     if grown is None:
-        grown = _without_attached(near, component)
-        one_is_left_out = grown is not None and len(grown.position) == len(component) - 1
+        grown, is_final = _without_attached(near, component)
         # Perhaps the switches without a position are all switches of the grid, or of another grid.
-        if grown is None or grown.volume() >= len(component) or (one_is_left_out and len(component) <= SMALL):
+        if not (grown and is_final) or len(component) <= max(grown.volume(), min(SMALL, len(grown.position) + 1)):
             whole = _spread(near, component, candidates)
-            grown = min(filter(None, (whole, grown)), key=Growth.cost, default=None)
+            grown = _better(whole, grown, is_final) if whole and grown else whole or grown
     if grown is None:
         raise NotAGrid(
             f"{len(component)} switches have no coordinates of a mesh, torus, HyperX or hypercube, "
             "not even one with missing links (use updn, nue or dfsssp)"
         )
     return _canonical(grown)
+
+
+def _better(whole: Growth, grown: Growth, is_final: bool) -> Growth:
+    """Return the better coordinates: ``whole`` of all switches, or those of :func:`_without_attached`."""
+    # A switch of the grid with one remaining link looks like an attached switch, but fits the same grid.
+    is_same_grid = whole.volume() == grown.volume() and not whole.misfits()
+    return whole if is_same_grid or not is_final else min(whole, grown, key=Growth.cost)
 
 
 def _frames(near: Neighbours, component: Sequence[int]) -> Iterator[Frame]:
@@ -291,29 +297,33 @@ def _spread(
     return None if best is None or best[0][0] else best[1]
 
 
-def _without_attached(near: Neighbours, component: Sequence[int]) -> Growth | None:
-    """Return coordinates of the switches of a grid to which other switches are attached, such as I/O switches.
+def _without_attached(near: Neighbours, component: Sequence[int]) -> tuple[Growth | None, bool]:
+    """Return coordinates of the switches of a grid to which other switches are attached, and whether they are final.
 
     A search from all switches would take the attached switches for a further dimension, and would try many starts.  So
     switches with few neighbours are left out first.  Those that fit the coordinates of the others are taken back, and
     the search is repeated.  The links of the result include the links to attached switches, which do not fit.
 
-    The result is None if no switch is attached, if more switches are attached than the grid has, if the grid is smaller
-    than :data:`FEWEST_INNER`, or if no coordinates were found.
+    The coordinates are final if no further switch fits.  If a repeated search finds none, the result has the
+    coordinates of the search before, which are not final.  The result has no coordinates if no switch is attached, if
+    more switches are attached than the grid has, if the grid is smaller than :data:`FEWEST_INNER`, or if the first
+    search finds none.
     """
     # At first, the cost is not limited, because corners of the grid may be left out.
-    inner, good = grid_switches(near, component), math.inf
+    inner, good, last = grid_switches(near, component), math.inf, None
     while max(FEWEST_INNER, len(component) / 2) <= len(inner) < len(component):
         linked = [neighbours.intersection(inner) for neighbours in near]
         first, candidates = itertools.tee(_frames(linked, inner))
         grown = _by_squares(linked, inner, first, good) or _spread(linked, inner, candidates, good)
         if grown is None:
-            return None
+            return last, False
         fitting = fitting_switches(near, grown, set(component) - set(inner))
-        if not fitting and (good == GOOD or grown.misfits() or grown.cost() <= GOOD * _links(linked, inner)):
-            return grown.over(near)
+        is_good = bool(grown.misfits()) or grown.cost() <= GOOD * _links(linked, inner)
+        if not fitting and (good == GOOD or is_good):
+            return grown.over(near), True
+        last = grown.over(near) if is_good else None
         inner, good = sorted({*inner, *fitting}), GOOD
-    return None
+    return last, False
 
 
 def has_complete_grid(near: Neighbours, component: Sequence[int]) -> bool:
@@ -324,8 +334,7 @@ def has_complete_grid(near: Neighbours, component: Sequence[int]) -> bool:
     every = (by_squares(near, frame) for frame in itertools.islice(candidates, BY_SQUARES))
     return any(
         grown is not None
-        and (len(component), links) == (len(grown.position), grown.possible_links())
-        and grown.volume() == len(component)
+        and (len(component), len(component), links) == (len(grown.position), grown.volume(), grown.possible_links())
         for grown in every
     )
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from command_runs import run
 from in_one_test import cases_in_one_test
+from json_contract import schema_name
 
 import routing
 from routing.cli import json_schemas
-from routing.cli.json_schemas import load_schema, schema_name, schema_names
+from routing.cli.json_schemas import load_schema, schema_names
 
 jsonschema = pytest.importorskip("jsonschema")
 FOLDER = files("routing.cli") / "schemas"

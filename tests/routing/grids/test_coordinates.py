@@ -249,6 +249,29 @@ def test_switches_with_few_links_may_belong_to_the_grid(name, size, ends, expect
     assert shape(found) == expected and len(found.grids[0].switches) == fabric.switches
 
 
+@pytest.mark.parametrize(("name", "size"), [("torus", "5x5x5"), ("hyperx", "5x4")])
+def test_a_switch_of_the_grid_with_one_remaining_link_has_coordinates(name, size):
+    grid = generate(name, [size], cas=1)
+    links = between_switches(grid)
+    of_first = links[(grid.link_device[links] == 0).any(axis=1)]
+    found = find_coordinates(grid.without_links(of_first[1:].tolist()))
+    assert not found.attached and len(found.grids[0].switches) == grid.switches
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "ends"),
+    [
+        ("mesh", "6x5", [[23, 11], [25, 22], [26, 23], [20, 29]]),  # the attached switches could be a further row
+        ("torus", "5x3", [[5, 12], [13, 11], [14, 8]]),
+        ("torus", "3x3", [[0], [8], [6], [7]]),
+    ],
+)
+def test_attached_switches_that_resemble_a_further_row_do_not_hide_the_grid(name, size, ends):
+    grid = generate(name, [size], cas=1)
+    found = find_coordinates(attached(grid, ends))
+    assert shape(found) == shape(find_coordinates(grid)) and len(found.attached) == len(ends)
+
+
 CABLES_OF_A_ROW = {Kind.LINE: lambda size: size - 1, Kind.RING: int, Kind.CLIQUE: lambda size: size * (size - 1) // 2}
 
 
