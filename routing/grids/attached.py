@@ -37,7 +37,7 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set
       of one coordinate.  Switches without a link to a switch with a position could be in any slice.
 
     If several switches fit a position, the switch with the lowest cost gets the position.  Slices are tried only if no
-    switch fits a position inside the grid.
+    switch fits a position inside the grid, and at most one slice is filled.
     """
     box = grown.extent()
     farther = {switch for switch in left_out if near[switch] <= left_out}
@@ -52,7 +52,7 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set
     found = set[int]()
     for side in sorted(costs, key=lambda side: side or ()):  # Positions inside the grid come first.
         if side and found:
-            break  # The next call tries slices, when no switch fits a position inside the grid.
+            break  # The next call tries the slices that are left.
         chosen: dict[int, Position] = {}
         for cost, switch, free in sorted(costs[side]):
             if cost < (0 if side else HOLE) and switch not in found | chosen.keys() and free not in chosen.values():

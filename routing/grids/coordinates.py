@@ -225,9 +225,12 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
 
 
 def _better(whole: Growth, grown: Growth, is_final: bool) -> Growth:
-    """Return the better coordinates: ``whole`` of all switches, or those of :func:`_without_attached`."""
+    """Return the better coordinates: ``whole`` of all switches, or those of :func:`_without_attached`.
+
+    ``whole`` is preferred to coordinates that are not final.
+    """
     # A switch of the grid with one remaining link looks like an attached switch, but fits the same grid.
-    is_same_grid = whole.volume() == grown.volume() and not whole.misfits()
+    is_same_grid = whole.volume() == grown.volume() and {*itertools.chain(*whole.misfits())} <= grown.position.keys()
     return whole if is_same_grid or not is_final else min(whole, grown, key=Growth.cost)
 
 
@@ -304,10 +307,10 @@ def _without_attached(near: Neighbours, component: Sequence[int]) -> tuple[Growt
     switches with few neighbours are left out first.  Those that fit the coordinates of the others are taken back, and
     the search is repeated.  The links of the result include the links to attached switches, which do not fit.
 
-    The coordinates are final if no further switch fits.  If a repeated search finds none, the result has the
-    coordinates of the search before, which are not final.  The result has no coordinates if no switch is attached, if
-    more switches are attached than the grid has, if the grid is smaller than :data:`FEWEST_INNER`, or if the first
-    search finds none.
+    The coordinates are final if no further switch fits.  If a repeated search finds none, or if all switches fit in the
+    end, the result has the last coordinates that were good enough, and these are not final.  The result has no
+    coordinates if no switch is left out, if more switches are left out than remain, if fewer than
+    :data:`FEWEST_INNER` remain, or if no search finds coordinates that are good enough.
     """
     # At first, the cost is not limited, because corners of the grid may be left out.
     inner, good, last = grid_switches(near, component), math.inf, None
@@ -321,7 +324,7 @@ def _without_attached(near: Neighbours, component: Sequence[int]) -> tuple[Growt
         is_good = bool(grown.misfits()) or grown.cost() <= GOOD * _links(linked, inner)
         if not fitting and (good == GOOD or is_good):
             return grown.over(near), True
-        last = grown.over(near) if is_good else None
+        last = grown.over(near) if is_good or good == GOOD else last
         inner, good = sorted({*inner, *fitting}), GOOD
     return last, False
 

@@ -249,13 +249,18 @@ def test_switches_with_few_links_may_belong_to_the_grid(name, size, ends, expect
     assert shape(found) == expected and len(found.grids[0].switches) == fabric.switches
 
 
-@pytest.mark.parametrize(("name", "size"), [("torus", "5x5x5"), ("hyperx", "5x4")])
-def test_a_switch_of_the_grid_with_one_remaining_link_has_coordinates(name, size):
+@pytest.mark.parametrize(
+    ("name", "size", "swap"),
+    [("torus", "5x5x5", "swap sw2.2.2/1 sw3.4.3/2"), ("hyperx", "5x4", "swap sw2.2/1 sw3.3/2")],
+)
+def test_a_switch_of_the_grid_with_one_remaining_link_has_coordinates(name, size, swap):
     grid = generate(name, [size], cas=1)
     links = between_switches(grid)
     of_first = links[(grid.link_device[links] == 0).any(axis=1)]
-    found = find_coordinates(grid.without_links(of_first[1:].tolist()))
-    assert not found.attached and len(found.grids[0].switches) == grid.switches
+    broken = grid.without_links(of_first[1:].tolist())
+    for fabric in (broken, apply_faults(broken, [parse_fault(swap, broken)])):
+        found = find_coordinates(fabric)
+        assert not found.attached and len(found.grids[0].switches) == grid.switches
 
 
 @pytest.mark.parametrize(

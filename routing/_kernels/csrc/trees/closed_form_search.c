@@ -102,8 +102,8 @@ static void sum_part(void *context, int32_t part)
     }
 }
 
-/* Fill the array of channel data (`channel`), and the number of channels that lead down from each switch (`below`).  The initial load
- * of a channel is the flow over all entries that are not open. */
+/* Fill the array of channel data (`channel`), and the number of channels that lead down from each switch (`below`).
+ * The initial load of a channel is the flow over all entries that are not open. */
 static int add_up(search_t *s, int32_t most)
 {
     cf_state *x = s->x;
