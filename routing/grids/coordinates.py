@@ -308,9 +308,10 @@ def _without_attached(near: Neighbours, component: Sequence[int]) -> tuple[Growt
     the search is repeated.  The links of the result include the links to attached switches, which do not fit.
 
     The coordinates are final if no further switch fits.  If a repeated search finds none, or if all switches fit in the
-    end, the result has the last coordinates that were good enough, and these are not final.  The result has no
-    coordinates if no switch is left out, if more switches are left out than remain, if fewer than
-    :data:`FEWEST_INNER` remain, or if no search finds coordinates that are good enough.
+    end, the result has the last coordinates of low cost per link, and these are not final.  The result has no
+    coordinates if no switch is left out, if more switches are left out than remain, or if fewer than
+    :data:`FEWEST_INNER` remain.  Nor has it any if the searches fail, or find only coordinates of high cost that
+    further switches fit.
     """
     # At first, the cost is not limited, because corners of the grid may be left out.
     inner, good, last = grid_switches(near, component), math.inf, None
@@ -321,10 +322,10 @@ def _without_attached(near: Neighbours, component: Sequence[int]) -> tuple[Growt
         if grown is None:
             return last, False
         fitting = fitting_switches(near, grown, set(component) - set(inner))
-        is_good = bool(grown.misfits()) or grown.cost() <= GOOD * _links(linked, inner)
-        if not fitting and (good == GOOD or is_good):
+        is_good = grown.cost() <= GOOD * _links(linked, inner)
+        if not fitting and (good == GOOD or grown.misfits() or is_good):
             return grown.over(near), True
-        last = grown.over(near) if is_good or good == GOOD else last
+        last = grown.over(near) if is_good else last
         inner, good = sorted({*inner, *fitting}), GOOD
     return last, False
 
