@@ -26,7 +26,7 @@ def grid_switches(near: Neighbours, component: Sequence[int]) -> list[int]:
     return [switch for switch in component if count[switch] >= least]
 
 
-def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set[int]:
+def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int], slices: bool) -> set[int]:
     """Return the switches without a position that may belong to a grid.
 
     ``near`` has the neighbours of each switch, ``grown`` has the coordinates of the other switches, and ``left_out``
@@ -36,8 +36,8 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set
     - Such switches could fill more than half of a further slice of the grid.  A slice is all positions with one value
       of one coordinate.  Switches without a link to a switch with a position could be in any slice.
 
-    If several switches fit a position, the switch with the lowest cost gets the position.  Slices are tried only if no
-    switch fits a position inside the grid, and at most one slice is filled.
+    If several switches fit a position, the switch with the lowest cost gets the position.  If ``slices`` is
+    false, the second case does not count.
     """
     box = grown.extent()
     farther = {switch for switch in left_out if near[switch] <= left_out}
@@ -50,9 +50,8 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int]) -> set
             linked = sum(beside in grown.at for beside in grown.around(free))
             costs[side].append((MISSING * (linked - fitting) - MISFIT * fitting, switch, free))
     found = set[int]()
-    for side in sorted(costs, key=lambda side: side or ()):  # Positions inside the grid come first.
-        if side and found:
-            break  # The next call tries the slices that are left.
+    # Positions inside the grid, which have the key None, come first.
+    for side in sorted(costs if slices else costs.keys() & {None}, key=lambda side: side or ()):
         chosen: dict[int, Position] = {}
         for cost, switch, free in sorted(costs[side]):
             if cost < (0 if side else HOLE) and switch not in found | chosen.keys() and free not in chosen.values():

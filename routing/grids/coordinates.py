@@ -300,18 +300,19 @@ def _spread(
     return None if best is None or best[0][0] else best[1]
 
 
-def _without_attached(near: Neighbours, component: Sequence[int]) -> tuple[Growth | None, bool]:
+def _without_attached(near: Neighbours, component: Sequence[int], slices: bool = True) -> tuple[Growth | None, bool]:
     """Return coordinates of the switches of a grid to which other switches are attached, and whether they are final.
 
     A search from all switches would take the attached switches for a further dimension, and would try many starts.  So
     switches with few neighbours are left out first.  Those that fit the coordinates of the others are taken back, and
     the search is repeated.  The links of the result include the links to attached switches, which do not fit.
 
-    The coordinates are final if no further switch fits.  If a repeated search finds none, or if all switches fit in the
-    end, the result has the last coordinates of low cost per link, and these are not final.  The result has no
-    coordinates if no switch is left out, if more switches are left out than remain, or if fewer than
-    :data:`FEWEST_INNER` remain.  Nor has it any if the searches fail, or find only coordinates of high cost that
-    further switches fit.
+    The coordinates are final if no further switch fits.  If a repeated search fails, all searches are made once more.
+    Then only switches that fit positions inside the grid are taken back (``slices`` is false), and the result is not
+    final.  If they fail too, or if all switches fit in the end, the result has the last coordinates of
+    low cost per link, which are not final.  The result has no coordinates if no switch is left out, if more switches
+    are left out than remain, or if fewer than :data:`FEWEST_INNER` remain.  Nor has it any if the searches fail, or
+    find only coordinates of high cost that further switches fit.
     """
     # At first, the cost is not limited, because corners of the grid may be left out.
     inner, good, last = grid_switches(near, component), math.inf, None
@@ -320,11 +321,13 @@ def _without_attached(near: Neighbours, component: Sequence[int]) -> tuple[Growt
         first, candidates = itertools.tee(_frames(linked, inner))
         grown = _by_squares(linked, inner, first, good) or _spread(linked, inner, candidates, good)
         if grown is None:
-            return last, False
-        fitting = fitting_switches(near, grown, set(component) - set(inner))
+            # Perhaps switches of a further slice were attached switches after all.
+            again = slices and good == GOOD
+            return _without_attached(near, component, slices=False) if again else (last, False)
+        fitting = fitting_switches(near, grown, set(component) - set(inner), slices)
         is_good = grown.cost() <= GOOD * _links(linked, inner)
         if not fitting and (good == GOOD or grown.misfits() or is_good):
-            return grown.over(near), True
+            return grown.over(near), slices
         last = grown.over(near) if is_good else last
         inner, good = sorted({*inner, *fitting}), GOOD
     return last, False
