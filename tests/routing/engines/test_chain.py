@@ -81,7 +81,7 @@ TORUS = '[[part]]\nengine = "torus-2qos"\nswitches = ["*"]\n'
         (TORUS.replace('"*"', '"sw?", "sv*"'), ParseError, r"parts.toml:3: 'sv\*' fits no switch"),
         (TORUS.replace('"*"', '"sw?"'), ParseError, "parts.toml: switch 'sw10' belongs to no part"),
         (TORUS.replace("torus-2qos", "dor"), OptionError, "parts.toml:1: dor cannot route this part: a part needs"),
-        (TORUS, RoutingError, "parts.toml:1: torus-2qos cannot route this part"),
+        (TORUS.replace("torus-2qos", "ftree"), RoutingError, "parts.toml:1: ftree cannot route this part"),
         (TORUS.replace("torus-2qos", "nueue"), OptionError, "parts.toml:1: nueue cannot route this part: there is no"),
         (TORUS.replace("torus-2qos", "chain"), OptionError, "parts.toml:1: chain cannot route this part: a part needs"),
         (TORUS.replace("torus-2qos", "mud"), OptionError, "parts.toml:1: mud cannot route this part"),

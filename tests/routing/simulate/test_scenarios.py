@@ -16,14 +16,20 @@ LONG = {
     ("request-grant", "delay with and without 8 hotspots, reserved buffers, no speedup"),
     # Other cases of these scenarios have fewer or more packets or VLs.
     ("adaptive-escape", "Up*/Down*, eleven packets of each CA under way"),
+    ("adaptive-escape", "Up*/Down*, six packets of each CA under way"),
     ("adaptive-torus", "CAs send on two VLs"),
+    ("adaptive-two-cas", "any number under way"),
     ("adaptive-window", "11 packets under way"),
     ("recovery-paths", "CAs send on two VLs"),
     ("recovery-paths", "CAs send on all VLs"),
     ("recovery-paths", "eleven packets of each CA under way"),
     ("request-grant", "implicit rate regulation, links of 1.2 times the rate"),
-    # The case "a deadlock that stays, by flow control" compares the same two ways to detect a deadlock.
+    # test_detection.py compares detection by flow control with flags that are kept at each tick, and checks that this
+    # detection suspects a channel of every deadlock.
+    ("detection", "a deadlock that stays, by flow control"),
     ("detection", "tables without a credit loop, by flow control"),
+    # The scenario "link-disjoint" compares the same tables on a smaller fabric.
+    ("link-disjoint-slimfly", None),
     # test_remedies.py checks the masters of as many seeds.
     ("ring-remedies", "Loop Breaker, 1000 seeds"),
 }
