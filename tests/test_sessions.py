@@ -5,17 +5,17 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_server import shell_function
 
 import routing
 
 ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1])}
 FENCE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if FENCE.search(page.read_text())]
-PROLOGUE = f'ibnue() {{ {shlex.quote(sys.executable)} -m routing.cli "$@"; }}\n'
 
 
 def steps(page):
@@ -39,16 +39,22 @@ def pattern(shown):
     return re.compile(".*?".join(re.escape(part) for part in shown.split("...")), re.DOTALL)
 
 
+@pytest.fixture(scope="module")
+def ibnue(tmp_path_factory):
+    """Return a shell function that runs the command ``ibnue``."""
+    with shell_function(tmp_path_factory.mktemp("server"), ENVIRONMENT) as function:
+        yield function
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_sessions(page, tmp_path):
+def test_sessions(page, ibnue, tmp_path):
     """Run the commands of a page one after the other.  A ``cd`` has an effect on the commands after it."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(routing.__file__).parents[1])}
     folder, here = tmp_path, tmp_path / "folder-of-the-session"
     shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
     for command, shown in steps(page):
         done = subprocess.run(
-            ["bash", "-c", f"{PROLOGUE}{command}\npwd >{shlex.quote(str(here))}"],
-            cwd=folder, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            ["bash", "-c", f"{ibnue}{command}\npwd >{shlex.quote(str(here))}"],
+            cwd=folder, env=ENVIRONMENT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         folder = Path(here.read_text().strip())
         assert pattern(shown).fullmatch(done.stdout), f"{command}\n{done.stdout}"
