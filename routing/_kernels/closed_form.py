@@ -114,15 +114,14 @@ class TreeTables:
     lft
         uint8[S, L], out-ports; 255 where there is no path.
     load
-        float64[C], flow on each channel of the fabric; None if the flow was not requested.  The flows of the ``filled``
-        entries are not included.
+        float64[C], flow on each channel of the fabric; None if the flow was not requested.  The flows of filled entries
+        are not included.
     searched
         Number of entries towards end ports that the closed form left open.
-    filled, filled_between_leaves
-        ``filled`` is the number of entries for which no path leads up and then down in the levels.  The paths of these
-        entries lead up and then down in the switch order instead.  ``filled_between_leaves`` is the number of filled
-        entries that lead from one leaf to another.  Leaves are the switches with end ports on the level of
-        :func:`leaf_level`.
+    filled_between_leaves
+        Number of filled entries that lead from one leaf to another.  An entry is filled if no path leads up and then
+        down in the levels.  The paths of filled entries lead up and then down in the switch order instead.  Leaves are
+        the switches with end ports on the level of :func:`leaf_level`.
     free
         Number of LIDs to which the closed form has assigned no top switch, because links are missing.  Towards such a
         LID, every source chooses a path separately.
@@ -131,7 +130,6 @@ class TreeTables:
     lft: npt.NDArray[np.uint8]
     load: npt.NDArray[np.float64] | None
     searched: int
-    filled: int
     filled_between_leaves: int
     free: int
 
@@ -179,7 +177,7 @@ def closed_form(
         sources=sources,
     )  # fmt: skip
     targets = struct_of("ibn_tree_lids", lids, lids=columns, groups=len(lids.at))
-    lft, counts = np.full((switches, columns), NO_PORT, np.uint8), np.zeros(4, np.int64)
+    lft, counts = np.full((switches, columns), NO_PORT, np.uint8), np.zeros(3, np.int64)
     load = np.zeros(len(graph.dst)) if loads else None
     call(lib.ibn_trees_closed_form, tree, targets, passes, threads, lft, counts, load)
     if load is not None:

@@ -23,6 +23,7 @@ from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
 from routing.topologies.options import TopologyOptions
 from routing.topologies.trees import kary_ntree, xgft
+from routing.trees.closed_form import Leaves, route_tree
 
 ENGINE = ENGINES["ftree"]
 
@@ -391,3 +392,16 @@ def test_regular_trees_and_named_compute_nodes_keep_the_closed_form(tmp_path):
     assert route(fabric).provenance.options["descent"] is True
     (tmp_path / "cn").write_text("".join(f"{guid:#x}\n" for guid in fabric.terminal_guid.tolist()))
     assert route(fabric, cn_guid_file=tmp_path / "cn").provenance.options["descent"] is False
+
+
+@pytest.mark.parametrize(("roots", "share", "seed"), [(2, 0.25, 49), (3, 0.25, 0), (3, 0.35, 21)])
+def test_every_longer_path_between_leaves_is_counted(roots, share, seed):
+    """Filling the entry of one switch also fills the entries of other switches on the same path."""
+    fabric = broken(kary_ntree(roots, 3), share, seed)
+    leaves, weight = Leaves(np.ones(fabric.endports, bool)), np.ones(len(fabric.channels))
+    tables, level = route_tree(fabric, leaves, weight, passes=1, threads=1)
+    rises, longer = level[fabric.channels.dst] > level[fabric.channels.src], 0
+    for source, lid in itertools.product(np.flatnonzero(fabric.terminals_at), fabric.endport_lid.tolist()):
+        path = [bool(rises[channel]) for channel in walk(fabric, tables.lft, source, lid) or ()]
+        longer += path != sorted(path, reverse=True)
+    assert tables.filled_between_leaves == longer > 0

@@ -183,7 +183,7 @@ int ibn_trees_closed_form_assign(cf_state *x)
             for (int32_t k = lids->first[g]; k < lids->first[g + 1]; k++) {
                 x->top_of[k] = x->tops;
                 assign(&a, lids->at[g], k, path);
-                x->counts[3] += x->top_of[k] == x->tops;
+                x->counts[2] += x->top_of[k] == x->tops;
             }
     }
     free(a.reach);

@@ -22,9 +22,7 @@
 typedef struct {
     cf_state *x;
     int32_t *by_position; /* [S] switches, sorted by position in the switch order */
-    /* [threads, 2] by thread: number of filled entries, and number of filled entries that are at leaves and lead to
-     * LIDs at leaves */
-    int64_t *counts;
+    int64_t *counts; /* [threads] by thread: number of filled entries that are at leaves and lead to LIDs at leaves */
     /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
     const uint8_t *may_miss;
     int32_t most; /* largest number of LIDs that one switch delivers */
@@ -168,14 +166,13 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, col
         prune(x, t, column);
         rows = fill->by_position, count = tree->switches;
     }
-    for (int32_t n = 0; n < count; n++) {
-        const int32_t v = rows[n];
-        if (*entry(column, v) != CF_NONE || tree->component[v] != tree->component[t])
-            continue;
-        fill_entry(fill, part, v, t, column);
-        fill->counts[2 * part]++;
-        fill->counts[2 * part + 1] += between_leaves && tree->sources[v] > 0.0 && tree->level[v] == tree->leaf_level;
-    }
+    /* All missing entries are counted before the first one is filled, because fill_entry may fill several entries. */
+    for (int32_t n = 0; between_leaves && n < count; n++)
+        fill->counts[part] += *entry(column, rows[n]) == CF_NONE && tree->component[rows[n]] == tree->component[t]
+                              && tree->sources[rows[n]] > 0.0 && tree->level[rows[n]] == tree->leaf_level;
+    for (int32_t n = 0; n < count; n++)
+        if (*entry(column, rows[n]) == CF_NONE && tree->component[rows[n]] == tree->component[t])
+            fill_entry(fill, part, rows[n], t, column);
 }
 
 /* List in `rows` the switches with a missing entry in `block`, sorted by position in the switch order.  The block
@@ -242,7 +239,7 @@ int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss)
         fill.most = n > fill.most ? n : fill.most;
     }
     fill.by_position = malloc((switches + 1) * sizeof *fill.by_position);
-    fill.counts = calloc(2 * parts, sizeof *fill.counts);
+    fill.counts = calloc(parts, sizeof *fill.counts);
     fill.block = malloc(2 * parts * switches * fill.most + 1);
     fill.missing = malloc(parts * fill.most + 1);
     fill.rows = malloc((parts * switches + 1) * sizeof *fill.rows);
@@ -255,10 +252,8 @@ int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss)
         fill.by_position[x->tree->position[v]] = (int32_t)v;
     if (code == CF_OK)
         code = ibn_core_parallel(x->threads, x->threads, fill_part, &fill);
-    for (size_t part = 0; code == CF_OK && part < parts; part++) {
-        x->counts[1] += fill.counts[2 * part];
-        x->counts[2] += fill.counts[2 * part + 1];
-    }
+    for (size_t part = 0; code == CF_OK && part < parts; part++)
+        x->counts[1] += fill.counts[part];
     free(fill.by_position);
     free(fill.counts);
     free(fill.block);

@@ -14,9 +14,9 @@ typedef struct {
     const ibn_tree_lids *lids;
     int32_t threads;
     uint8_t *lft; /* [S, L] out-port of each switch towards each LID */
-    /* [4] number of entries, towards LIDs with flow, that the closed form has left open for the search; number of
-     * entries that were filled at the end; number of filled entries that are at leaves and lead to LIDs at leaves;
-     * number of LIDs without a top switch */
+    /* [3] number of entries, towards LIDs with flow, that the closed form has left open for the search; number of
+     * entries that were filled at the end, are at leaves and lead to LIDs at leaves; number of LIDs without a top
+     * switch */
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] by switch: its number among the top switches, -1: not a top switch */
