@@ -118,9 +118,9 @@ class SwitchChanges:
         silent, self._silent = self._silent, base.silent(new.fabric)
         # A switch that answered neither in this sweep nor in the last sweep may never answer.  Then the tables are
         # written at once, so that other switches do not wait for this switch.
-        too_unbalanced = bool(self._silent & silent)
+        stays_silent = bool(self._silent & silent)
         try:
-            wanted = config.transitions == "rounds" and not too_unbalanced
+            wanted = config.transitions == "rounds" and not stays_silent
             return stage_update(base, new, wanted=wanted, threads=threads_of(config))
         except Exception:  # A failed search must not prevent OpenSM from getting proven tables.
             traceback.print_exc()

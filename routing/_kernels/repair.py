@@ -338,6 +338,6 @@ def _fabric(
     return struct_of(
         "repair_fabric", repair_fabric, channels, switches=len(repair_fabric.part), lids=len(repair_fabric.lid_switch),
         channels=len(channels), slots=len(masks), vls=len(order), sl_by_switch=traffic.sl.by_switch,
-        replies=traffic.replies, endports_only=traffic.endports_only, vl_bit=traffic.vl_bit, level=traffic.sl_of_vl,
+        replies=traffic.replies, endports_only=traffic.endports_only, vl_bit=traffic.vl_bit, sl_of_vl=traffic.sl_of_vl,
         slot=channels.edges.first, lids_at_first=lids_at_first, lids_at=lids_at, **fields,
     )  # fmt: skip

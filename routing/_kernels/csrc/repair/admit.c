@@ -42,7 +42,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = whole_paths(job, c, vl);
     for (int32_t other = 0; other < job->f->vls; other++)
-        if (other != vl && job->f->level[other] != NO_SL && ibn_repair_fits(job, count, other))
+        if (other != vl && job->f->sl_of_vl[other] != NO_SL && ibn_repair_fits(job, count, other))
             return other;
     return -1;
 }
@@ -65,7 +65,7 @@ static void change_sls(repair_state *job)
             continue;
         ibn_repair_save_entry(job, job->queue[i]);
         job->changed_sls[job->changed_sl_count++] = (saved_entry){job->queue[i], 0, *sl};
-        *sl = f->level[job->new_vl[i]];
+        *sl = f->sl_of_vl[job->new_vl[i]];
     }
 }
 

@@ -36,7 +36,7 @@ static void restore_sls(repair_state *job)
 {
     while (job->changed_sl_count > 0) {
         const saved_entry k = job->changed_sls[--job->changed_sl_count];
-        job->sl[(int64_t)k.at * job->f->lids + job->lid] = k.level;
+        job->sl[(int64_t)k.at * job->f->lids + job->lid] = k.sl;
     }
 }
 

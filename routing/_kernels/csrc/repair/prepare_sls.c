@@ -78,7 +78,7 @@ bool ibn_repair_prepare_sls(repair_state *job, int32_t c, int32_t vl)
      * next repair. */
     for (int32_t rest = 0; rest < 2; rest++)
         for (int32_t other = 0; other < job->f->vls; other++)
-            if (other != vl && (used >> other & 1) != rest && job->f->level[other] != NO_SL
+            if (other != vl && (used >> other & 1) != rest && job->f->sl_of_vl[other] != NO_SL
                 && ibn_repair_fits(job, count, other)) {
                 job->vl_of_vl[vl] = (int8_t)other;
                 return true;
@@ -92,7 +92,7 @@ static void replace_sl(const repair_state *job, uint8_t *sl)
     const uint32_t bit = job->f->vl_bit[*sl];
     const int8_t other = bit ? job->vl_of_vl[__builtin_ctz(bit)] : KEEPS_VL;
     if (other != KEEPS_VL)
-        *sl = job->f->level[other];
+        *sl = job->f->sl_of_vl[other];
 }
 
 void ibn_repair_set_prepared_sls(repair_state *job)

@@ -128,13 +128,13 @@ void ibn_repair_attach_subtree(repair_state *job)
 }
 
 /* Give disconnected switch u the best path that closes no CDG cycle, and add the flow of its subtree to the path's
- * channels.  `level` is the number of hops of the path; 0: any number.  If longer paths exist, *next receives the hops
+ * channels.  `hops` is the number of hops of the path; 0: any number.  If longer paths exist, *next receives the hops
  * of the shortest of these.  Returns whether a path was found. */
-bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
+bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t hops, int32_t *next)
 {
     if (!job->on_trial)
         job->changed_sl_count = 0;
-    const int32_t count = ibn_repair_candidates(job, u, level, next);
+    const int32_t count = ibn_repair_candidates(job, u, hops, next);
     if (count == 0)
         return false;
     ibn_repair_collect_subtree(job, u);
@@ -149,20 +149,20 @@ bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t
  * number of switches that are still disconnected. */
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
 {
-    int32_t level = 1, ignored = INT32_MAX;
+    int32_t hops = 1, ignored = INT32_MAX;
     /* If only one switch is disconnected, no other switch can offer it a shorter path later.  So paths of any length
      * are tried at once. */
     if (count == 1)
         return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);
-    while (count > 0 && level < INT32_MAX) {
+    while (count > 0 && hops < INT32_MAX) {
         int32_t next = INT32_MAX, left = 0;
         for (int32_t i = 0; i < count; i++)
-            if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
+            if (!ibn_repair_attach_root(job, job->roots[i], hops, &next))
                 job->roots[left++] = job->roots[i];
         /* A switch that got a path can become the next hop of a disconnected switch, whose path is then one hop longer.
          * So as long as switches get paths, paths that are one hop longer are tried next.  Otherwise the next longer
          * paths that exist are tried. */
-        level = left < count ? level + 1 : next;
+        hops = left < count ? hops + 1 : next;
         count = left;
     }
     return count;

@@ -160,7 +160,7 @@ static bool is_as_free(const repair_state *job, int32_t donor)
     for (int32_t s = 0; s < rows; s++) {
         const uint8_t sl = job->sl[(int64_t)s * f->lids + donor] & 15;
         if (sl != job->sl[(int64_t)s * f->lids + lid]
-            && (f->replies || f->level[__builtin_ctz(f->vl_bit[sl])] == NO_SL))
+            && (f->replies || f->sl_of_vl[__builtin_ctz(f->vl_bit[sl])] == NO_SL))
             return false;
     }
     return true;

@@ -51,7 +51,7 @@ typedef struct {
      * none */
     const uint8_t *preferred;
     /* [V], for each VL a service level (SL) whose packets use this VL; 255: no packets may move to this VL */
-    const uint8_t *level;
+    const uint8_t *sl_of_vl;
     /* [C], inverse capacity of each channel; the utilisation is load times inverse capacity */
     const int64_t *inverse_capacity;
     /* [L], weight of each LID; the flow from a switch to a LID is sources[switch] * weight[LID] */

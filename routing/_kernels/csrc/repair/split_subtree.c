@@ -91,7 +91,7 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     bool another_pass = true;
     for (int32_t k = 0; k < f->vls && another_pass; k++) {
         const int32_t other = (vl + k) % f->vls;
-        if (f->level[other] == NO_SL)
+        if (f->sl_of_vl[other] == NO_SL)
             continue;
         job->on_trial = job->on_trial || job->added_count > 0;
         another_pass = note_needs(job);

@@ -121,7 +121,7 @@ void ibn_repair_restore_column(repair_state *job)
         if (job->lft[at] != job->kept[i].entry)
             ibn_repair_write_entry(job, job->kept[i].at, job->kept[i].entry);
         if (job->f->sl_by_switch)
-            job->sl[at] = job->kept[i].level;
+            job->sl[at] = job->kept[i].sl;
     }
     while (job->load_count > 0) {
         const load_change undone = job->load_changes[--job->load_count];

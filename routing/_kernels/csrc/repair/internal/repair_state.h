@@ -81,7 +81,7 @@ typedef struct {
  * entry need not be the preferred entry, which comes from the previous tables. */
 typedef struct {
     int32_t at;           /* row of the switch whose LFT entry and SL are saved */
-    uint8_t entry, level; /* entry: out-port of the switch; level: service level (SL) of its packets to the LID */
+    uint8_t entry, sl;    /* entry: out-port of the switch; sl: service level (SL) of its packets to the LID */
 } saved_entry;
 
 typedef struct {
@@ -303,7 +303,7 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t wanted, int3
 /* These functions search for paths of disconnected switches.  Functions with `attach` in their names displace no
  * switch.  Functions with `displace` in their names move another switch to another path first.  Functions for several
  * disconnected switches return how many of these have found no path. */
-bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next);
+bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t hops, int32_t *next);
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count);
 bool ibn_repair_displace(repair_state *job, int32_t root);
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count);
