@@ -190,10 +190,12 @@ class Growth:
 
         Once no position changes any more (``known_misfits`` is set), the result is computed once and stored.
         """
-        if self._possible_links is None or self.known_misfits is None:
-            ends = sum(beside in self.at for position in self.at for beside in self.around(position))
+        if self._possible_links is not None:
+            return self._possible_links
+        ends = sum(beside in self.at for position in self.at for beside in self.around(position))
+        if self.known_misfits is not None:
             self._possible_links = ends // 2
-        return self._possible_links
+        return ends // 2
 
     def cost(self) -> int:
         """Return the cost of the coordinates, which is the sum of three costs: for links that do not fit, for missing

@@ -15,6 +15,8 @@ from routing.faults.text import parse_fault
 from routing.grids import coordinates
 from routing.grids import undone_swaps as module
 from routing.grids.coordinates import Kind, NotAGrid, find_coordinates
+from routing.grids.frame import frames
+from routing.grids.growth import MISFIT, MISSING
 from routing.grids.miscabled import alternative_links, facts, link_names, surplus_links
 from routing.topologies import generate
 
@@ -119,6 +121,22 @@ def test_a_swapped_cable_is_named_and_the_rest_has_coordinates(name, size, swap)
     for switch, port in ports:
         assert any(f"{switch}/{port}" in line.split(" - ") for line in named)
     assert all(end.rsplit("/", 1)[0] in names for line in named for end in line.split(" - "))
+
+
+def test_the_cost_counts_the_links_of_the_final_coordinates():
+    """An attempt to correct the coordinates changes them, and is undone if it does not lower the cost."""
+    fabric = generate("mesh", ["6x3"], cas=1)
+    swapped = apply_faults(fabric, [parse_fault("swap sw5.1/4 sw3.2/4", fabric)])
+    channels, costs = swapped.channels, set()
+    near = [frozenset(channels.dst[channels.src == switch].tolist()) for switch in range(18)]
+    for frame in frames(near, range(18), 12, 18 / coordinates.LEAST_PRESENT):
+        grown = coordinates.Growth.of(near, frame)
+        if not grown.has_failed:
+            assert len(grown.at) == grown.volume() == 18
+            assert grown.possible_links() == 3 * 5 + 6 * 2
+            costs.add(grown.cost())
+    # Two links do not fit.  The positions of these links lack a link.
+    assert costs == {2 * MISFIT + 2 * MISSING}
 
 
 HIDDEN = [
