@@ -101,24 +101,16 @@ def multicast_tree(
     -----
     Cost: O(S^2).
     """
-    switches, channels = fabric.switches, fabric.channels
-    parent = np.full(switches, -1, np.int32)
-    up_port, down_port = np.full(switches, 255, np.uint8), np.full(switches, 255, np.uint8)
+    up = np.full(fabric.switches, -1, np.int32)
     first = routing.provenance.options.get("first_switches", ())
     names = [str(name) for name in first] if isinstance(first, Sequence) else []
     for part in range(int(fabric.component.max(initial=-1)) + 1):
         rows = np.flatnonzero(fabric.component == part)
         root = _named(fabric, rows, roots)
         root = _root(fabric, hops, rows, names) if root is None else root
-        if root is None:
-            continue
-        ports = routing.lft[rows, fabric.switch_lid[root]]
-        channel = channels.at_port[rows, ports]
-        found = channel >= 0
-        rows, channel = rows[found], channel[found]
-        parent[rows], up_port[rows] = channels.dst[channel], channels.port[channel]
-        down_port[rows] = channels.dst_port[channel]
-    return MulticastTree(parent, up_port, down_port)
+        if root is not None:
+            up[rows] = fabric.channels.at_port[rows, routing.lft[rows, fabric.switch_lid[root]]]
+    return MulticastTree.along(fabric, up)
 
 
 def _named(fabric: Fabric, rows: npt.NDArray[np.int64], roots: Sequence[int]) -> int | None:

@@ -29,7 +29,7 @@ from osm_plugin.options import admit_to_opensm, ignored_roots, options_of, port_
 from osm_plugin.policies import PolicyDesk
 from osm_plugin.qos import Classes, QosPolicy, check_classes, classes_of
 from osm_plugin.report import Answer, Reporter
-from osm_plugin.route_or_reroute import options_key, route_or_reroute
+from osm_plugin.route_or_reroute import Plan, options_key, route_or_reroute
 from osm_plugin.snapshot import CABLE, Snapshot, read_request
 from osm_plugin.staged_update import Change, plan_number
 from osm_plugin.state import SavedTables, fits
@@ -46,6 +46,8 @@ from routing.tables import Routing
 PREFIX = "ibnue-"
 _CONF_FILES = "ibnue-last-good-opensm-conf"
 """Folder, in OpenSM's cache folder, with the last usable versions of the files that opensm.conf names."""
+MOST_FAILURES = 3
+"""Number of failed searches for a better balance after which the search is not repeated until the tables change."""
 REMEMBERED = 4
 """Number of recent fabrics that are recognised when they occur again.  An example is the fabric without faults after a
 repair.
@@ -92,7 +94,10 @@ class RequestHandler:
         # unused options.  _known: the lines that applied at the last request to any engine; they are not logged again
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
-        self._balanced: Routing | None = None  # tables for which a search found no better balance
+        # _balanced: tables for which no further search for a better balance is made
+        # _failures: number of such searches that failed in a row
+        self._balanced: Routing | None = None
+        self._failures = 0
         self._precomputed: Precomputed | None = None  # data that the next re-route of the tables in force needs
         # seconds until OpenSM should sweep again, so that more entries can be rebalanced; None: no such sweep is needed
         self._again: float | None = None
@@ -228,8 +233,7 @@ class RequestHandler:
         job = self._job(request, config, clock)
         snapshot, start = job.snapshot, job.start
         made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
-        if start.before is not None and made.tables.routing is start.before.routing and start.moves:
-            self._balanced = start.before.routing  # A search failed or found no better balance, and is not repeated.
+        self._record_search(start, made)
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)
@@ -333,6 +337,19 @@ class RequestHandler:
         if tables is None or tables.routing is self._balanced:
             return False
         return "rerouted_from" in tables.routing.provenance.options
+
+    def _record_search(self, start: Start, made: Plan) -> None:
+        """Record whether the search for a better balance, if there was one, should be repeated in the next sweep.
+
+        A failed search is repeated, because its cause may pass, such as a lack of memory.
+        """
+        if start.before is None or start.decision is not Decision.REBALANCE:
+            return
+        self._failures = self._failures + 1 if made.problem else 0
+        if made.problem:
+            self.state.remark(f"rebalancing failed ({self._failures} of {MOST_FAILURES} attempts): {made.problem}")
+        if made.decision is Decision.KEEP and self._failures % MOST_FAILURES == 0:
+            self._balanced, self._failures = start.before.routing, 0
 
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
         """Apply the options of opensm.conf.  Log the options that are not applied, but do not repeat these lines at

@@ -54,6 +54,7 @@ class Plan:
     decision: Decision
     how: str
     figures: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
 
 
 def options_key(options: EngineOptions, classes: PortClasses | None = None) -> str:
@@ -106,11 +107,18 @@ def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, sta
 
 def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start) -> Plan:
     """Return the tables in force, or rebalanced tables if ``start`` asks for rebalancing and the balance improves."""
-    if start.decision is Decision.REBALANCE and (better := _rebalanced(engine, options, before, start)) is not None:
-        return better
+    problem = ""
+    if start.decision is Decision.REBALANCE:
+        try:
+            better = _rebalanced(engine, options, before, start)
+        except Exception as error:  # A failed search for better tables must not lose the valid tables.
+            traceback.print_exc()
+            better, problem = None, f"{type(error).__name__}: {error}"
+        if better is not None:
+            return better
     tables = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
     decision = Decision.KEEP if start.decision is Decision.REBALANCE else start.decision
-    return Plan(tables, decision, "tables unchanged", {"entries_broken": 0, "entries_changed": 0})
+    return Plan(tables, decision, "tables unchanged", {"entries_broken": 0, "entries_changed": 0}, problem)
 
 
 def _rerouted(
@@ -137,19 +145,15 @@ def _rerouted(
 
 
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
-    """Return rebalanced tables, or None if the search fails or finds no better balance.
+    """Return rebalanced tables, or None if the search finds no better balance.
 
     ``before`` are the tables in force.  ``start.moves`` of each :data:`ENTRIES_FOR_MOVES` entries may change.
     """
-    most = start.moves * max(1, -(-before.routing.lft.size // ENTRIES_FOR_MOVES))
-    try:
-        made = spread(
-            engine, options, before,
-            most=most, baseline=start.baseline, precomputed=start.precomputed,
-        )  # fmt: skip
-    except Exception:  # A failed search for better tables must not lose the valid tables.
-        traceback.print_exc()
-        return None
+    made = spread(
+        engine, options, before,
+        most=start.moves * max(1, -(-before.routing.lft.size // ENTRIES_FOR_MOVES)),
+        baseline=start.baseline, precomputed=start.precomputed,
+    )  # fmt: skip
     return None if made is None else _plan(made, before, start)
 
 

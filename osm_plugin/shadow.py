@@ -96,10 +96,6 @@ class Inspection:
     entries: int | None = None
     seconds: float | None = None
 
-    def as_object(self) -> dict[str, Any]:
-        """Return the result of the inspection as an object for the status file."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, eq=False)
 class Tables:
@@ -282,7 +278,7 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
             inspection = None
         log.info(line)
         if inspection is not None:
-            reporter.send({"shadow": inspection.as_object()})
+            reporter.send({"shadow": asdict(inspection)})
         with suppress(OSError):  # The line is lost if OpenSM has ended, or if the socket is full.
             link.send(json.dumps({"remark": line}).encode(), socket.MSG_DONTWAIT)
         gc.collect()

@@ -242,6 +242,19 @@ def test_roots_are_not_for_engines_without(bench, tmp_path):
     assert line.endswith("not used: it is for auto and updn and ftree and mud and dnup and lturn, not for nue")
 
 
+def test_a_search_for_a_better_balance_that_fails_is_made_three_times(bench, monkeypatch):
+    less, tried, notes = FABRIC.without_links([0]), [], []
+    monkeypatch.setattr("osm_plugin.route_or_reroute.spread", lambda *_, **__: tried.append(1) or 1 // 0)
+    for fabric in (FABRIC, less, less, less, less, less, FABRIC, less, less):
+        notes.append(bench.ask("updn", "", fabric)["note"])
+        bench.worker.finish_publication()
+    for number, note in enumerate(notes[2:5], 1):
+        assert f"rebalancing failed ({number} of 3 attempts): ZeroDivisionError" in note
+        assert "tables unchanged" in note
+    assert ["rebalancing" in note for note in notes[5:]] == [False, False, False, True] and len(tried) == 4
+
+
+
 def test_an_attempt_that_fails_leaves_no_line_about_the_state(bench):
     bench.ask("updn")
     bench.worker.finish_publication()
