@@ -455,14 +455,16 @@ def _unsupported_options(names: list[str], config: PluginConfig, where: str) -> 
 def _qos(settings: Mapping[str, str], names: list[str], config: PluginConfig, where: str) -> Iterator[Finding]:
     limit, only, remedy = _data_vls(settings)
     for name in (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
-        options = config.options_of(name)
+        own = config.options_of(name)
+        options = take_over(OpensmConf.of_settings(settings), name, own)[0].options
         vls, first = options.get("vls", "auto"), options.get("first_vl", 0)
         if isinstance(first, int) and limit <= first < MAX_DATA_VLS:
-            text = f"{PREFIX}{name} is configured with first_vl = {first}, but {only} ({remedy}, or remove first_vl)"
+            key = "first_vl" if "first_vl" in own else "lash_start_vl"
+            text = f"{PREFIX}{name} is configured with {key} = {first}, but {only} ({remedy}, or remove {key})"
             yield Finding(True, f"{where}: {text}")
         elif isinstance(first, int) and isinstance(vls, int) and limit < first + vls <= MAX_DATA_VLS:
-            own = f"with {vls} VLs{f' from VL {first} on' if first else ''}"
-            text = f"{PREFIX}{name} is configured {own}, but {only} ({remedy}, or vls = {limit - first})"
+            these = f"with {vls} VLs{f' from VL {first} on' if first else ''}"
+            text = f"{PREFIX}{name} is configured {these}, but {only} ({remedy}, or vls = {limit - first})"
             yield Finding(True, f"{where}: {text}")
         elif limit == 1 and offers_of(ENGINES.get(name)).needs_vls:
             text = f"{PREFIX}{name} usually needs more than one VL, but {only} ({remedy})"

@@ -103,31 +103,28 @@ def multicast_tree(
     """
     up = np.full(fabric.switches, -1, np.int32)
     first = routing.provenance.options.get("first_switches", ())
-    names = [str(name) for name in first] if isinstance(first, Sequence) else []
+    name = str(first[0]) if isinstance(first, Sequence) and first else ""
     for part in range(int(fabric.component.max(initial=-1)) + 1):
         rows = np.flatnonzero(fabric.component == part)
-        root = _named(fabric, rows, roots)
-        root = _root(fabric, hops, rows, names) if root is None else root
+        root = _root(fabric, hops, rows, roots, name)
         if root is not None:
             up[rows] = fabric.channels.at_port[rows, routing.lft[rows, fabric.switch_lid[root]]]
     return MulticastTree.along(fabric, up)
 
 
-def _named(fabric: Fabric, rows: npt.NDArray[np.int64], roots: Sequence[int]) -> int | None:
-    """Return the row of the first switch of ``roots`` that is among ``rows`` and has a LID; None if there is no such
-    switch.
+def _root(
+    fabric: Fabric, hops: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64], roots: Sequence[int], name: str
+) -> int | None:
+    """Return the row of the root among the switches ``rows``, as :func:`multicast_tree` describes it; None if no switch
+    has a LID.
+
+    ``roots`` are GUIDs, and ``name`` is the name of the first switch of the engine's switch order; "" if unknown.
     """
-    guids = fabric.switch_guid[rows].tolist()
-    found = (int(rows[guids.index(guid)]) for guid in roots if guid in guids)
-    return next((row for row in found if fabric.switch_lid[row] > 0), None)
-
-
-def _root(fabric: Fabric, hops: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64], names: Sequence[str]) -> int | None:
     rows = rows[fabric.switch_lid[rows] > 0]
     if not len(rows):
         return None
-    named = [row for row in rows.tolist() if names and fabric.labels[row] == names[0]]
-    if len(named) == 1:
-        return int(named[0])
+    guids = fabric.switch_guid[rows].tolist()
+    named = [int(rows[guids.index(guid)]) for guid in roots if guid in guids]
+    named += [row for row in rows.tolist() if fabric.labels[row] == name]
     farthest = hops[np.ix_(rows, fabric.switch_lid[rows])].max(axis=0)
-    return int(rows[farthest.argmin()])
+    return named[0] if named else int(rows[farthest.argmin()])

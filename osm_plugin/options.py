@@ -61,7 +61,7 @@ def options_of(
             raise OptionError("effort and budget both set the effort", remedy="leave one out")
         found["effort"] = effort_within(snapshot.fabric, found.pop("budget"))
     found.setdefault("effort", SWEEP_EFFORT)
-    _check_vls(found.get("vls", "auto"), snapshot)
+    _check_vls(found, snapshot)
     _leave_vls(found, QosPolicy.of(snapshot.conf))
     port_vls = min(snapshot.data_vls, found.get("first_vl", 0) + found.pop("most_vls", snapshot.data_vls))
     return EngineOptions.of(found, threads=threads_of(config), port_vls=port_vls)
@@ -116,13 +116,15 @@ def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
         found["vls"] = min(wanted, policy.most_layers)
 
 
-def _check_vls(vls: int | str, snapshot: Snapshot) -> None:
-    have = snapshot.data_vls
-    if isinstance(vls, int) and vls > have:
-        remedy = "lower vls, or OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf, or vls = 1"
-        raise OptionError(
-            f"vls = {vls}, but OpenSM sets up {count_noun(have, 'data VL')} on this fabric", remedy=remedy
-        )
+def _check_vls(found: Mapping[str, Any], snapshot: Snapshot) -> None:
+    remedy = "raise OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf"
+    for name, lowest, lower in (("vls", 1, "vls"), ("first_vl", 0, "first_vl or lash_start_vl")):
+        value = found.get(name)
+        if isinstance(value, int) and value >= snapshot.data_vls + lowest:
+            raise OptionError(
+                f"{name} = {value}, but OpenSM sets up {count_noun(snapshot.data_vls, 'data VL')} on this fabric",
+                remedy=f"{remedy}, or lower {lower}",
+            )
 
 
 def admit_to_opensm(tables: VerifiedTables, snapshot: Snapshot, config: PluginConfig) -> VerifiedTables:

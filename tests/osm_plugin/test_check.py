@@ -199,6 +199,11 @@ def test_a_wrong_configuration(files, text, complaint):
         ("ibnue-nue", "nue", "routing_engine names no engine of the plugin"),
         ("ibnue-nue", "ibnue-bundle", "ibnue-bundle needs a bundle"),
         ("qos TRUE", "qos FALSE", "ibnue-nue is configured with 4 VLs, but without QoS OpenSM sets up only one"),
+        (
+            "nue,no_fallback\nqos TRUE",
+            "lash\nqos FALSE\nlash_start_vl 1",
+            "lash is configured with lash_start_vl = 1, but without QoS OpenSM sets up only one (qos TRUE, or remove",
+        ),
         ("qos TRUE", "qos TRUE\nmax_op_vls 2", "4 VLs, but with max_op_vls 2 OpenSM sets up only 2 (raise max_op_vls"),
         ("qos TRUE", "qos TRUE\nqos_swe_max_vls 1", "4 VLs, but with qos_swe_max_vls 1 OpenSM sets up only 1 (raise"),
         ("qos TRUE", "qos TRUE\nqos_max_vls 2\nqos_ca_max_vls 8", "4 VLs, but with qos_max_vls 2 OpenSM sets up only"),

@@ -254,7 +254,6 @@ def test_a_search_for_a_better_balance_that_fails_is_made_three_times(bench, mon
     assert ["rebalancing" in note for note in notes[5:]] == [False, False, False, True] and len(tried) == 4
 
 
-
 def test_an_attempt_that_fails_leaves_no_line_about_the_state(bench):
     bench.ask("updn")
     bench.worker.finish_publication()
@@ -309,6 +308,12 @@ def test_the_first_vl_of_lash(bench):
     assert bench.ask("lash", "lash_start_vl 2\n")["vls"] >= 3
     (line,) = bench.ask("updn", "lash_start_vl 2\n")["lines"]
     assert line.endswith("it is for lash, not for updn")
+
+
+def test_a_first_vl_that_opensm_does_not_set_up_is_refused_with_the_options_that_set_it(bench):
+    text = r"first_vl = 1, but OpenSM sets up 1 data VL on this fabric \(.*, or lower first_vl or lash_start_vl\)"
+    with pytest.raises(AssertionError, match=text):
+        bench.ask("lash", "lash_start_vl 1\n", data_vls=1)
 
 
 def test_the_most_vls_of_nue(bench):
