@@ -290,7 +290,7 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
         return;
     }
     if (!plain)
-        sim->vc[packet->vc].held -= packet->blocks;
+        sim->vc[packet->vc].held = (int32_t)((uint32_t)sim->vc[packet->vc].held - packet->blocks);
     ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, end, plain);
     if (!plain && sim->options.speedup)
         ibn_simulate_occupy_input(sim, packet->channel, end);
@@ -314,7 +314,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, ibn_channel *channel, int vl,
     vc->fctbs += (uint32_t)packet->blocks;
     vc->sent = end;
     if (!plain) {
-        vc->flying += packet->blocks;
+        vc->flying = (int32_t)((uint32_t)vc->flying + packet->blocks);
         if (vc->pass)
             vc->pass--;
         vc->dropped_in_row = 0;

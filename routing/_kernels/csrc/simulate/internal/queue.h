@@ -12,7 +12,7 @@ IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc,
                                             int plain)
 {
     if (!plain)
-        sim->vc[vc].returning += blocks;
+        sim->vc[vc].returning = (int32_t)((uint32_t)sim->vc[vc].returning + (uint32_t)blocks);
     if (plain || !sim->freed_first) {
         ibn_simulate_at(sim, when + sim->far_end[c].wire, EV_CREDIT, vc, blocks);
         return;
