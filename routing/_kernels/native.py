@@ -28,7 +28,7 @@ _INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int32", "int64")
 _POINTERS = {np.dtype(name): ffi.typeof(f"{name}_t *") for name in _INTEGERS} | {
     np.dtype("float64"): ffi.typeof("double *")
 }
-_MEANING = {1: "out of memory", 2: "could not start a thread"}
+_MEANING = {1: "out of memory", 2: "could not start a thread", 3: "a mechanism of the simulation is not compiled in"}
 _ARRAYS: WeakKeyDictionary[Any, list[npt.NDArray[Any]]] = WeakKeyDictionary()
 """The arrays to which the fields of each existing C struct point.  The arrays stay alive as long as the struct."""
 

@@ -73,11 +73,10 @@ class Handle:
         net.sl2vl_ports = network.sl2vl.shape[1] if network.sl2vl.ndim > 1 else 0
         how.arbiters, how.mechanisms = len(options.vlarb), len(options.mechanism_names)
         what.flows, what.listed, what.traced = len(traffic.numbers), len(traffic.lists), len(traffic.trace)
-        raw = lib.ibn_simulate_new(net, how, what)
+        made = ffi.new("ibn_sim **")
+        check(lib.ibn_simulate_new(net, how, what, made))
         del kept
-        if raw == ffi.NULL:
-            raise KernelError("kernel failed: out of memory")
-        self._sim = ffi.gc(raw, lib.ibn_simulate_free)
+        self._sim = ffi.gc(made[0], lib.ibn_simulate_free)
         self._channels, self._vls, self._flows = len(network.src), network.vls, len(traffic.numbers)
         # The wait-for graph has a vertex for each virtual channel.  If switches are adaptive, each of the two spare
         # buffers of each switch is a vertex, too.

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from sim_cases import PACKET, fig4_simulation
+from sim_cases import PACKET, fig4_simulation, pause_ring
 
 from routing._kernels.native import ffi, lib, pointer
 from routing._kernels.simulate import LOG_FIELDS, PACKET_FIELDS
 from routing.errors import KernelError
-from routing.simulate.options import Remedies, Remedy
+from routing.simulate.mechanisms.injection_limit import InjectionLimit
+from routing.simulate.options import Remedies, Remedy, Switching
+from routing.simulate.run import Simulation
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +48,11 @@ def test_waiting_packets_stop_where_the_array_does(handle):
     assert lib.ibn_simulate_packets(handle._sim, 1, pointer(rows)) == len(whole) > 1
     assert np.array_equal(rows[:1], whole[:1])
     assert (rows[1:] == -7).all()
+
+
+def test_a_mechanism_that_the_kernels_do_not_have_is_named_as_the_reason():
+    class Unknown(InjectionLimit):
+        name = "unknown"
+
+    with pytest.raises(KernelError, match="a mechanism of the simulation is not compiled in"):
+        Simulation(*pause_ring(2, 64), Switching(), Remedies(), [Unknown()])

@@ -29,8 +29,8 @@ static uint32_t hooks_of(const ibn_mechanism *kind)
            | (kind->output ? IBN_HOOK_OUTPUT : 0);
 }
 
-/* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or
- * one of the names belongs to no mechanism, else 0. */
+/* Find the mechanisms that the options name, and set sim->hooks.  Return 0, 1 if memory runs out, or 3 if one of the
+ * names belongs to no mechanism. */
 int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *options)
 {
     sim->attached = calloc((size_t)options->mechanisms + 1, sizeof *sim->attached);
@@ -41,7 +41,7 @@ int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *op
         self->kind = find((const char *)options->mechanism_names + m * NAME_BYTES);
         self->index = m;
         if (!self->kind)
-            return 1;
+            return 3;
         sim->mechanisms++;
         sim->hooks |= hooks_of(self->kind);
     }

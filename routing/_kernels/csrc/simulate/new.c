@@ -185,12 +185,12 @@ static void set_events(ibn_sim *sim)
     sim->now = -1; /* A run begins with the tick after sim->now, so the first tick is tick 0. */
 }
 
-ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
-                          const ibn_sim_traffic *traffic)
+int ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
+                     const ibn_sim_traffic *traffic, ibn_sim **made)
 {
     ibn_sim *sim = calloc(1, sizeof *sim);
     if (!sim)
-        return NULL;
+        return 1;
     sim->devices = network->devices;
     sim->switches = network->switches;
     sim->channels = network->channels;
@@ -221,11 +221,12 @@ ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_opt
         if (sim->options.fcp_period)
             ibn_simulate_at(sim, sim->options.fcp_period, EV_PERIODIC, PERIODIC_FCP, 0);
     }
-    if (sim->failed) {
+    int failed = sim->failed;
+    if (failed)
         ibn_simulate_free(sim);
-        return NULL;
-    }
-    return sim;
+    else
+        *made = sim;
+    return failed;
 }
 
 void ibn_simulate_free(ibn_sim *sim)

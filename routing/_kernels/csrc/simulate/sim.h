@@ -92,10 +92,10 @@ typedef struct {
     int64_t traced; /* number of rows of `trace` */
 } ibn_sim_traffic;
 typedef struct ibn_sim ibn_sim;
-/* Create a simulation, whose first tick is tick 0.  All arrays are copied.  Return NULL if memory runs out or a
- * mechanism is unknown. */
-ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
-                          const ibn_sim_traffic *traffic);
+/* Create a simulation, whose first tick is tick 0.  All arrays are copied.  Return 0, 1 if memory runs out, or 3 if a
+ * mechanism is unknown.  *made receives the simulation if 0 is returned. */
+int ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
+                     const ibn_sim_traffic *traffic, ibn_sim **made);
 void ibn_simulate_free(ibn_sim *sim);
 /* Run until tick `until`, or until `events` further events are handled.  Stop earlier if all traffic was delivered or
  * lost, or if no event is pending.  With `stop_at_standstill`, also stop when packets are in flight but no pending

@@ -158,7 +158,8 @@ typedef struct {
          * wraps around */
         fccl;
     /* While sim->plain is 1, a run does not keep the next three fields up to date.  Instead, count_blocks of read.c
-     * sets them before they are read. */
+     * sets them before they are read.  Until then, crossbars with a limit count packets only when they are sent, so the
+     * fields may wrap around. */
     int32_t held,   /* number of blocks in the receiver's buffer whose packets have not begun to leave */
         flying,     /* number of blocks that were sent and have not reached the buffer yet */
         returning;  /* number of blocks whose packets have begun to leave the buffer, but whose credits have not reached
@@ -502,7 +503,7 @@ struct ibn_sim {
         log_room,         /* number of rows of the log for which memory is allocated */
         log_lost,         /* number of rows that were not written because the log is full */
         picks;            /* number of random numbers that deadlock breakers have drawn */
-    int failed;           /* 1: memory has run out, else 0 */
+    int failed;           /* 1: memory has run out, 3: a mechanism is unknown, else 0 */
 
     /* The next fields are totals since the start of the simulation. */
     int64_t injected,    /* number of packets that CAs have sent */
