@@ -87,7 +87,7 @@ def test_message_types_need_the_vls(routed):
 
 
 def test_a_bundle_has_its_own_sls(routed, tmp_path):
-    assert run("route", FABRIC, "-o", tmp_path / "out").exit_code == 0
+    assert run("route", FABRIC, "-e", "updn", "-o", tmp_path / "out").exit_code == 0
     psl = routed / "nue" / PSL
     assert_refused(
         run("check", FABRIC, tmp_path / "out", "--sl", psl), "has service levels and SL2VL tables of its own"
@@ -105,7 +105,7 @@ def tree(tmp_path_factory):
     """Return a folder with two folders of tables of one VL, from which the bundles were removed."""
     folder = tmp_path_factory.mktemp("tree")
     for name, root in (("one", "sw0.0"), ("two", "sw2.2")):
-        assert run("route", FABRIC, "--vls", 1, "--root", root, "-o", folder / name).exit_code == 0
+        assert run("route", FABRIC, "-e", "updn", "--vls", 1, "--root", root, "-o", folder / name).exit_code == 0
         (folder / name / BUNDLE).unlink()
     return folder
 

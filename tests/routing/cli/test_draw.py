@@ -25,7 +25,7 @@ def test_draws_the_possible_loop_of_a_dump(tmp_path):
 
 
 def test_draws_faults_with_the_tables_after_them(tmp_path):
-    assert run("route", "torus:3x3", "--fail", "sw0.0/3", "-o", tmp_path / "t").exit_code == 0
+    assert run("route", "torus:3x3", "-e", "updn", "--fail", "sw0.0/3", "-o", tmp_path / "t").exit_code == 0
     found = run("draw", "torus:3x3", tmp_path / "t", "--fail", "sw0.0/3", "-o", tmp_path / "x.svg", "--json")
     assert json.loads(found.stdout)["lost_cables"] == 1
     assert run("draw", "torus:3x3", tmp_path / "t", "-o", tmp_path / "y.svg").exit_code == 2

@@ -64,7 +64,7 @@ def test_flows_on_tables(tmp_path):
 
 
 def test_wrong_use_takes_one_line(scenario, tmp_path):
-    run("route", "ring:5", "-o", tmp_path / "out")
+    run("route", "ring:5", "-e", "updn", "-o", tmp_path / "out")
     for args in ((), ("ring:5",), ("ring:5", tmp_path / "out"), ("ring:5", tmp_path / "out", "--paths", scenario),
                  ("--paths", scenario, "--shift", 1), ("--paths", tmp_path / "none"),
                  ("ring:5", tmp_path / "out", "--shift", 5)):  # fmt: skip
@@ -75,7 +75,7 @@ def test_wrong_use_takes_one_line(scenario, tmp_path):
 
 
 def test_a_misspelt_ca_gets_the_nearest_names(tmp_path):
-    run("route", "ring:5", "-o", tmp_path / "out")
+    run("route", "ring:5", "-e", "updn", "-o", tmp_path / "out")
     (tmp_path / "flows.txt").write_text("ca0.0 ca20\n")
     result = run("pause", "ring:5", tmp_path / "out", "--flows", tmp_path / "flows.txt")
     assert result.exit_code == 2

@@ -51,11 +51,11 @@ def test_route_writes_proven_tables(torus, tmp_path):
 
 
 def test_files_that_are_too_large_are_named(torus, tmp_path, monkeypatch):
-    written = run("route", torus, "-o", tmp_path / "all")
+    written = run("route", torus, "-e", "updn", "-o", tmp_path / "all")
     assert "not written" not in written.stdout
     size = (tmp_path / "all" / "opensm-path-records.dump").stat().st_size
     monkeypatch.setattr(table_files, "AUTO_BYTES", size // 2)
-    shown = " ".join(run("route", torus, "-o", tmp_path / "few").stdout.split())
+    shown = " ".join(run("route", torus, "-e", "updn", "-o", tmp_path / "few").stdout.split())
     assert not (tmp_path / "few" / "opensm-path-records.dump").exists()
     assert "not written " in shown and "opensm-path-records.dump: over " in shown
     formats = ast.literal_eval(re.search(r"tables.write\(DIR, formats=(\[.*?\])\)", shown)[1])
@@ -194,7 +194,7 @@ def test_split_fabrics_are_an_exception_by_name(tmp_path):
     text = (tmp_path / "f.net").read_text()
     lonely = '\nSwitch 4 "lonely"\n[1] "host"[1]\n\nCa 1 "host"\n[1] "lonely"[1]\n'
     (tmp_path / "f.net").write_text(text + lonely)
-    result = run("route", tmp_path / "f.net", "-o", tmp_path / "out")
+    result = run("route", tmp_path / "f.net", "-e", "updn", "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "2 parts that are not connected" in result.stdout
     assert "in another part of the fabric" in result.stdout
@@ -275,9 +275,10 @@ def test_output_that_cannot_be_written(torus, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear")
     before = sorted(tmp_path.rglob("*"))
-    assert_refused(run("route", torus, "-o", tmp_path / "full" / "letter.txt" / "where"), "letter.txt")
-    assert_refused(run("route", torus, "-o", tmp_path / "full"), "letter.txt")
-    assert_refused(run("route", torus, "-o", torus), "torus.net")
+    route = "route", torus, "-e", "updn", "-o"
+    assert_refused(run(*route, tmp_path / "full" / "letter.txt" / "where"), "letter.txt")
+    assert_refused(run(*route, tmp_path / "full"), "letter.txt")
+    assert_refused(run(*route, torus), "torus.net")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -416,7 +417,7 @@ def test_the_remedy_for_a_damaged_bundle_is_not_another_fabric(torus, routed, tm
 
 
 def test_tables_without_traffic_have_no_share(tmp_path):
-    assert run("route", "full-mesh:1", "-o", tmp_path / "t").exit_code == 0
+    assert run("route", "full-mesh:1", "-e", "updn", "-o", tmp_path / "t").exit_code == 0
     result = run("quality", "full-mesh:1", tmp_path / "t")
     assert "no channel carries traffic" in result.stdout
     assert "inf" not in result.stdout
@@ -488,13 +489,13 @@ def test_patterns_that_are_not_asked_for_have_no_figures(torus, routed):
         "all-to-all"
     ]
     assert json.loads(run("quality", torus, routed, "--patterns", 0, "--json").stdout)["shift_mean"] is None
-    reported = json.loads(run("route", torus, "--json").stdout)["quality"]
+    reported = json.loads(run("route", torus, "-e", "updn", "--json").stdout)["quality"]
     assert reported["permutation_min"] is reported["shift_mean"] is None
     assert reported["bisection_mean"] > 0
 
 
 def test_shares_without_limit_are_null_in_a_comparison(tmp_path):
-    assert run("route", "full-mesh:1", "-o", tmp_path / "t").exit_code == 0
+    assert run("route", "full-mesh:1", "-e", "updn", "-o", tmp_path / "t").exit_code == 0
     result = run("diff", tmp_path / "t", tmp_path / "t", "--fabric", "full-mesh:1", "--json")
     assert result.exit_code == 0, result.stderr
     reported = json.loads(result.stdout)

@@ -21,7 +21,7 @@ def torus(tmp_path):
 @pytest.fixture
 def routed(torus, tmp_path):
     for name, root in (("one", "sw0.0"), ("two", "sw2.2")):
-        assert run("route", torus, "--root", root, "--vls", "1", "-o", tmp_path / name).exit_code == 0
+        assert run("route", torus, "-e", "updn", "--root", root, "--vls", "1", "-o", tmp_path / name).exit_code == 0
     return tmp_path / "one", tmp_path / "two"
 
 

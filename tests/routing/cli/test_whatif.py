@@ -53,7 +53,7 @@ def test_processes_and_runs_print_the_same_bytes():
 
 
 def test_the_summary_names_what_matters():
-    result = run("whatif", "mesh:4,cas=1", "--links", "all", "--switches", "all", "-j", 1)
+    result = run("whatif", "mesh:4,cas=1", "-e", "updn", "--links", "all", "--switches", "all", "-j", 1)
     assert result.exit_code == 0
     reported = " ".join(result.stdout.split())
     links, switches = bridges_and_cut_switches(generate("mesh", ["4"], cas=1))
@@ -121,7 +121,7 @@ def test_long_lists_of_names_are_cut():
 def test_faults_together(tmp_path):
     faults = tmp_path / "faults.txt"
     faults.write_text("sw1/2\n")
-    _, (record,) = records("mesh:4,cas=1", "--fault", "sw2/3", "--list", faults, "--together")
+    _, (record,) = records("mesh:4,cas=1", "-e", "updn", "--fault", "sw2/3", "--list", faults, "--together")
     assert record["faults"] == ["sw2/3 - sw3/2", "sw0/3 - sw1/2"]
     assert (record["parts"], record["connected"]) == (3, False)
 
@@ -129,7 +129,7 @@ def test_faults_together(tmp_path):
 def test_groups_fall_together(tmp_path):
     cards = tmp_path / "cards.txt"
     cards.write_text("group a: sw0.0/2-3\ngroup b: sw1.1, sw1.2\nsw2.2/2\n")
-    _, reported = records("torus:3x3", "--random", "3:2", "--kinds", "group", "--groups", cards)
+    _, reported = records("torus:3x3", "-e", "updn", "--random", "3:2", "--kinds", "group", "--groups", cards)
     assert {kind for record in reported for kind in record["kind"].split("+")} <= {"group", "link"}
     assert all(len(record["faults"]) == 2 for record in reported)
     assert_refused(run("whatif", "torus:3x3", "--random", "1", "--kinds", "group"), "there are no groups to draw from")
@@ -251,10 +251,10 @@ ONE_SWITCH = Path(ibsim_fixtures.__file__).parent / "fabrics" / "single-switch.n
 
 @pytest.mark.parametrize("words", [[ONE_SWITCH], ["ring:4", "--links", 0], ["ring:4", "--random", 0]])
 def test_nothing_to_break_is_reported(words):
-    result = run("whatif", *words, "-j", 1)
+    result = run("whatif", *words, "-e", "updn", "-j", 1)
     assert result.exit_code == 0, result.output
     assert "scenarios     none: no faults were asked for" in result.stdout
-    assert records(*words, "-j", 1) == (0, [])
+    assert records(*words, "-e", "updn", "-j", 1) == (0, [])
 
 
 def test_other_commands_take_faults_too(tmp_path):
@@ -265,7 +265,8 @@ def test_other_commands_take_faults_too(tmp_path):
     )
     reported = json.loads(result.stdout)
     assert (reported["fabric"]["switches"], reported["switch_links"]) == (8, 13)
-    routed = json.loads(run("route", "torus:3x3", "--fail", "sw1.1", "--faults", faults, "--json").stdout)
+    words = "--fail", "sw1.1", "--faults", faults
+    routed = json.loads(run("route", "torus:3x3", "-e", "updn", *words, "--json").stdout)
     assert routed["fabric"]["digest"] == reported["fabric"]["digest"]
     assert routed["certified"]
     assert_refused(run("fabric", "torus", "3x3", "--fail", "sw7"), "no device 'sw7'")
@@ -332,4 +333,6 @@ def test_weak_spots_of_one_name_go_by_guid(tmp_path):
         'Switch 4 "c" # "x"\n[1] "b"[2]',
     ]
     (tmp_path / "f.net").write_text("\n\n".join(nets) + "\n")
-    assert "cut switches  1: x (0x0000000000200001)\n" in run("whatif", tmp_path / "f.net", "-j", 1).stdout
+    assert (
+        "cut switches  1: x (0x0000000000200001)\n" in run("whatif", tmp_path / "f.net", "-e", "updn", "-j", 1).stdout
+    )

@@ -25,11 +25,11 @@ def site(tmp_path_factory):
 @cases_in_one_test(
     "words",
     [
-        "route torus:4x4,cas=2 --fail sw0.0/3",
+        "route torus:3x3,cas=2 --fail sw0.0/3",
         "route ring:5 -e minhop",
         "check ring:5 {0}/loop",
         "quality {0}/torus.net {0}/one",
-        "whatif torus:4x4,cas=2 -e updn --links 2 --switches 1 --beside-fresh -j 1",
+        "whatif torus:3x3,cas=2 -e updn --links 2 --switches 1 --beside-fresh -j 1",
         "whatif {0}/torus.net --tables {0}/one --links 1 -j 1",
         "advise torus:3x3,cas=2 --links 1",
         "compare-designs torus:3x3,cas=2 mesh:3x3,cas=2 --links 1 -e updn",
