@@ -13,7 +13,7 @@ import time
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from ibsim_fixtures.processes import Child, LabError, tail
+from ibsim_fixtures.processes import Child, LabError, small_files_folder, tail
 from routing.deferred_signals import DeferredSignals
 from routing.errors import InputError, OptionError
 from routing.processes import remove_folder
@@ -61,7 +61,7 @@ class Console:
         :meth:`close` ends ibsim.
         """
         with DeferredSignals():
-            self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="ibnue-ibsim-", dir=small_files_folder()))
         sizes = ["-N", str(devices), "-S", str(devices), "-P", str(ports), "-L", str(lids)]
         environment = {**os.environ, "IBSIM_SOCKNAME": self.socket_name}
         environment.pop("LD_PRELOAD", None)

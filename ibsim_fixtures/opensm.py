@@ -187,8 +187,9 @@ class OpenSM:
         command: list[str | Path] = [*self.wrapper, program, "-F", conf, "-f", self.log_path]
         command += ["-o"] if self.once else []
         with (self.folder / "opensm.out").open("wb") as out:
+            # libumad2sim creates its simulated sysfs in the working directory, as it does for diagnostic programs.
             self._child = Child(
-                [*command, *self.arguments], environment=environment, folder=self.folder, stdout=out, stderr=out
+                [*command, *self.arguments], environment=environment, folder=self.ibsim.folder, stdout=out, stderr=out
             )
 
     def _settings(self) -> dict[str, Setting]:
