@@ -200,8 +200,10 @@ def take_over(
 def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions, silent: Collection[Path]) -> Verdict:
     if option.take is None:
         return Verdict(option.name, value, option.served, option.about)
-    names = [name for name, known in ENGINES.items() if option.name in offers_of(known).opensm_options]
-    if names and engine not in names:
+    # All engines are loaded only for an option that this engine does not declare.
+    declared = option.name in offers_of(ENGINES.get(engine)).opensm_options
+    names = [] if declared else [n for n, known in ENGINES.items() if option.name in offers_of(known).opensm_options]
+    if names:
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         if Path(value) in silent:

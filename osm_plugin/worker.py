@@ -43,7 +43,7 @@ BUG_STATUS = 2
 """Exit status of a worker with a bug.  It differs from the status of a worker whose package cannot be loaded."""
 
 
-IDLE = 1.0
+IDLE = 5.0
 """Seconds without a request after which the worker loads the code of one more engine."""
 
 
@@ -143,10 +143,10 @@ def main(setup_text: str) -> int:
         handler.prepare(config)
         names = [PREFIX + name for name in plugin_engines()]
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
-        # Load code while OpenSM discovers the fabric.  ENGINES.values() loads the modules of all engines, because every
-        # request needs the options of all engines.  load_code() runs only the configured engines.
+        # Load code while OpenSM discovers the fabric, but only of the configured engines.  Another engine is loaded in
+        # serve(), or by the first request that needs it.
         configured = setup["engines"].replace(",", " ").split()
-        deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in configured), maxlen=0)
+        deque(load_code(ENGINES[name] for name in ENGINES if PREFIX + name in configured), maxlen=0)
         # The garbage collector is off, because a collection can take longer than a sweep.  serve() collects after each
         # answer instead.  gc.freeze() excludes the present objects from all collections, because loaded modules stay
         # until the process ends.
