@@ -14,7 +14,7 @@
 
 #include "host.h"
 
-#define SLICE_MS 50 /* milliseconds between two checks whether OpenSM is about to end */
+#define ROUND_SLICE_MS 50 /* milliseconds between two checks whether OpenSM is about to end */
 #define MOST_NAME 65 /* size of the name of a device in bytes, with the 0 at its end */
 
 /* OpenSM exports this function, but no installed header declares it. */
@@ -90,12 +90,12 @@ static uint32_t not_acknowledged(struct ibnue_plugin *plugin, char *name)
  * configured time `wait_ms` is assumed to be long enough. */
 static void let_packets_leave(const struct ibnue_rounds *rounds)
 {
-    struct timespec start, slice = {.tv_nsec = SLICE_MS * 1000000L};
+    struct timespec start, slice = {.tv_nsec = ROUND_SLICE_MS * 1000000L};
     double left;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
     while ((left = rounds->wait_ms - ibnue_ms_since(&start)) > 0 && !osm_exit_flag) {
-        if (left < SLICE_MS)
+        if (left < ROUND_SLICE_MS)
             slice.tv_nsec = (long)(left * 1e6) + 1;
         nanosleep(&slice, NULL);
     }

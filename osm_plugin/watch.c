@@ -9,9 +9,9 @@
 
 #include "host.h"
 
-#define SLICE_MS 200 /* milliseconds between two polls of the host if a sweep may be needed soon */
+#define WAKE_MS 200 /* milliseconds between two polls of the host if a sweep may be needed soon */
 #define IDLE_MS 1000 /* milliseconds between two polls of the host otherwise */
-/* After n consecutive failures of engines (n > 1), the thread waits for SLICE_MS x 2^n milliseconds before it requests
+/* After n consecutive failures of engines (n > 1), the thread waits for WAKE_MS x 2^n milliseconds before it requests
  * the next sweep.  MOST_DOUBLINGS is the largest n in this formula: after more failures, the wait is not longer. */
 #define MOST_DOUBLINGS 8
 
@@ -56,7 +56,7 @@ static void ask_for_sweep(struct ibnue_plugin *plugin)
     int doublings = watch->fruitless < MOST_DOUBLINGS ? watch->fruitless : MOST_DOUBLINGS;
 
     if (doublings > 1)
-        sleep_for(watch, SLICE_MS << doublings);
+        sleep_for(watch, WAKE_MS << doublings);
     if (watch->ending || osm_exit_flag || watch->orders != orders)
         return;
     watch->wanted = watch->spared = 0;
@@ -85,7 +85,7 @@ static void *run(void *argument)
         if (watch->orders != orders)
             continue; /* A sweep has set new orders since the host was asked, so the host is asked again. */
         if (watch->wanted && code == IBNUE_PENDING && !is_overdue(watch))
-            sleep_for(watch, SLICE_MS);
+            sleep_for(watch, WAKE_MS);
         else if ((code == IBNUE_TOKEN && !watch->asked) || (watch->wanted && (code == IBNUE_PENDING || watch->spared)))
             ask_for_sweep(plugin);
         else {

@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 
-from osm_plugin.install import LIBRARY, install
+from osm_plugin.install import FOR_ONE_RUN, LIBRARY, InstalledPlugin, install
 
 
 def built_once(tmp_path_factory, name, build):
@@ -35,6 +35,16 @@ def copied_library(tmp_path_factory):
     return copy
 
 
+def copied_plugin(tmp_path_factory):
+    """Return a replacement of :func:`osm_plugin.install.install` that copies the library of :func:`plugin_build`."""
+
+    def copy(*, libdir, flags):
+        library = shutil.copy(plugin_build(tmp_path_factory) / LIBRARY, libdir)
+        return InstalledPlugin(library, "", (), {"LD_LIBRARY_PATH": str(libdir)})
+
+    return copy
+
+
 def plugin_build(tmp_path_factory):
     """Return the folder with ``libibnue.so`` for the installed OpenSM."""
-    return built_once(tmp_path_factory, "plugin", lambda folder: install(libdir=folder))
+    return built_once(tmp_path_factory, "plugin", lambda folder: install(libdir=folder, flags=FOR_ONE_RUN))

@@ -2,18 +2,16 @@
 
 import io
 import json
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from command_runs import run
 from json_contract import assert_fits
-from shared_builds import copied_library, plugin_build
+from shared_builds import copied_library, copied_plugin
 
 from ibsim_fixtures.processes import LabError
 from osm_plugin.config import read_config
-from osm_plugin.install import LIBRARY, InstalledPlugin
 from osm_plugin.options import port_classes
 from routing.class_settings import PortClass, Weight
 from routing.cli.command import Complaint, explain
@@ -27,12 +25,7 @@ from routing.topologies import generate
 @pytest.fixture
 def compiled(tmp_path_factory, monkeypatch):
     """Let labs copy a plugin that was compiled before.  The labs of ``test_endings.py`` compile their own."""
-
-    def copied(*, libdir, flags):
-        library = shutil.copy(plugin_build(tmp_path_factory) / LIBRARY, libdir)
-        return InstalledPlugin(library, "", (), {"LD_LIBRARY_PATH": str(libdir)})
-
-    monkeypatch.setattr("routing.cli.lab_setup.install", copied)
+    monkeypatch.setattr("routing.cli.lab_setup.install", copied_plugin(tmp_path_factory))
 
 
 @pytest.mark.parametrize("action", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me", "", " "])

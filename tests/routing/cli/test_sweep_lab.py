@@ -5,12 +5,19 @@ import json
 import pytest
 from click.testing import CliRunner
 from command_runs import run as ibnue
+from shared_builds import copied_plugin
 
 from routing.cli import main
 from routing.sweep.ledger import Ledger
 from routing.sweep.version import code_version
 
 pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(autouse=True)
+def _compiled(tmp_path_factory, monkeypatch):
+    """Let sweeps copy a plugin that was compiled before.  The sweep of ``test_isolation.py`` compiles its own."""
+    monkeypatch.setattr("routing.cli.sweep_lab.install", copied_plugin(tmp_path_factory))
 
 
 def run(*args):
