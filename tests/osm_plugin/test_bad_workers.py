@@ -28,7 +28,7 @@ FAULTS = {
 }
 SLOW = (
     "switches", "lids", "outside", "unaligned", "vls", "magic", "other words", "overflow", "tree", "stranger",
-    "hang up",
+    "hang up", "nothing",
 )  # fmt: skip
 """Faults for the campaign only.  OpenSM handles them as "sequence", "nonsense" and "port", with other lines in its log.
 

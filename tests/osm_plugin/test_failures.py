@@ -243,9 +243,14 @@ def test_credit_loops_are_refused_until_they_are_allowed(live, nets):
         pytest.param("[engine.updn]\nobjective = 'peace'", "unknown objective 'peace'", marks=pytest.mark.slow),
     ],
 )
-def test_a_wrong_configuration_fails_the_engine_until_it_is_repaired(live, nets, toml, reason):
-    with live(nets("ring", "4", cas=1), "ibnue-updn,minhop", toml=toml) as lab:
+def test_a_missing_or_wrong_configuration_fails_the_engine_until_it_is_repaired(live, nets, toml, reason):
+    start = live(nets("ring", "4", cas=1), "ibnue-updn,minhop")
+    live.config.unlink()
+    with start as lab:
         assert lab.sweep.engine == "minhop"
+        assert logged(lab, rf"ibnue-updn routed nothing: {live.config}: cannot be read: No such file")
+        live.configure(toml)
+        assert lab.opensm.resweep().engine == "minhop"
         assert logged(lab, rf"ibnue-updn routed nothing: .*{reason}")
         live.configure("")
         assert lab.opensm.resweep().engine == "ibnue-updn"
@@ -323,14 +328,6 @@ def test_a_file_of_the_configuration_that_does_not_answer_is_replaced_by_its_cop
         comes_up(lab, "the configuration is valid again, and in use")
 
 
-def test_a_missing_configuration_file_is_named(live, nets):
-    start = live(nets("ring", "4", cas=1), "ibnue-updn,minhop")
-    live.config.unlink()
-    with start as lab:
-        assert lab.sweep.engine == "minhop"
-        assert logged(lab, rf"ibnue-updn routed nothing: {live.config}: cannot be read: No such file")
-
-
 def test_the_worker_dies_with_an_opensm_that_is_killed(live, nets):
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
         worker = worker_of(lab)
@@ -340,18 +337,13 @@ def test_the_worker_dies_with_an_opensm_that_is_killed(live, nets):
         assert gone(worker)
 
 
-def test_a_clean_end_leaves_nothing(live, nets):
-    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
-        worker = worker_of(lab)
-        lab.opensm.signal(signal.SIGTERM)
-        assert lab.opensm.wait_for_exit() == 0
-        assert gone(worker)
-        out = (lab.opensm.folder / "opensm.out").read_text()
-        assert "Exiting SM" in out and "Traceback" not in out
-
-
-def test_the_worker_is_alone_and_without_the_simulator(live, nets):
-    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
+def test_the_worker_is_alone_without_the_simulator_and_a_clean_end_leaves_nothing(live, nets):
+    """The environment of OpenSM has variables that would mislead the Python of the host and of the worker."""
+    misleading = {"PYTHONHOME": "/nowhere", "PYTHONPATH": "/nowhere", "PYTHONSTARTUP": "/nowhere", "PATH": "/nowhere"}
+    lab = live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback")
+    lab.opensm.plugin = replace(lab.opensm.plugin, environment=misleading)
+    with lab:
+        assert lab.sweep.engine == "ibnue-updn"
         worker = worker_of(lab)
         environment = Path(f"/proc/{worker}/environ").read_bytes()
         assert b"umad2sim" not in environment and b"umad2sim" not in Path(f"/proc/{worker}/maps").read_bytes()
@@ -362,6 +354,11 @@ def test_the_worker_is_alone_and_without_the_simulator(live, nets):
         assert os.getsid(worker) != os.getsid(lab.opensm.pid)
         loaded = Path(f"/proc/{worker}/maps").read_text()
         assert "click" not in loaded and "numpy" in loaded
+        lab.opensm.signal(signal.SIGTERM)
+        assert lab.opensm.wait_for_exit() == 0
+        assert gone(worker)
+        out = (lab.opensm.folder / "opensm.out").read_text()
+        assert "Exiting SM" in out and "Traceback" not in out
 
 
 def nobody_runs_this_python():
@@ -379,14 +376,6 @@ def test_a_worker_without_root_routes(live, nets, tmp_path):
         ids = re.findall(r"^(?:Uid|Gid|Groups):(.*)$", status, re.M)
         assert len(ids) == 3 and "0" not in " ".join(ids).split()
         assert lab.unlink("sw1.1", 2).engine == "ibnue-updn"
-
-
-def test_an_environment_that_misleads_python_misleads_neither_host_nor_worker(live, nets):
-    misleading = {"PYTHONHOME": "/nowhere", "PYTHONPATH": "/nowhere", "PYTHONSTARTUP": "/nowhere", "PATH": "/nowhere"}
-    lab = live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback")
-    lab.opensm.plugin = replace(lab.opensm.plugin, environment=misleading)
-    with lab:
-        assert lab.sweep.engine == "ibnue-updn"
 
 
 def test_a_plugin_that_is_named_twice_is_loaded_once(live, nets):
