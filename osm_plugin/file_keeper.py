@@ -11,11 +11,9 @@ import ctypes
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import stat
-import subprocess
 import sys
 import time
 from collections import deque
@@ -78,7 +76,7 @@ class FileKeeper:
     """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Any = None  # a subprocess.Popen
         self.link: socket.socket | None = None
         self._tasks: deque[_Task] = deque()
         self._sent: deque[_Task] = deque()
@@ -179,6 +177,8 @@ class FileKeeper:
 
     def _running(self) -> socket.socket:
         """Return the socket to the process that reads and writes files.  If this process does not run, start it."""
+        import subprocess  # noqa: PLC0415 - only the worker needs it: the other process starts in half of the time
+
         if self.link is None:
             self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
@@ -228,7 +228,7 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
         content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
         try:
             with open(source, "rb", closefd=False) as whole, open(content, "wb", closefd=False) as copy:
-                shutil.copyfileobj(whole, copy)
+                copy.writelines(whole)
         except OSError:
             os.close(content)
             raise
@@ -263,7 +263,7 @@ def _put(path: str, content: int) -> dict[str, Any]:
     try:
         with open(content, "rb", closefd=False) as whole, open(part, "xb") as copy:  # noqa: PTH123
             whole.seek(0)
-            shutil.copyfileobj(whole, copy)
+            copy.writelines(whole)
         os.replace(part, target)  # noqa: PTH105
     except BaseException:
         with suppress(OSError):
