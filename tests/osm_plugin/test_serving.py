@@ -44,27 +44,33 @@ def whole_routes(lab, tables):
     return found
 
 
+@pytest.fixture(scope="module")
+def mortal_venv(tmp_path_factory):
+    """Return the folder of a virtual environment without an interpreter, and the folder of a libibnue.so for it."""
+    folder = tmp_path_factory.mktemp("mortal")
+    venv, python = folder / "venv", folder / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_bytes(Path(sys.prefix, "pyvenv.cfg").read_bytes())
+    (venv / "lib").symlink_to(Path(sys.prefix, "lib"))
+    build = replace(python_build(), executable=python, paths=(str(Path(osm_plugin.__file__).parents[1]),))
+    include, engines = (Path("/usr/include/infiniband"), Path("/usr/include")), ["ibnue-updn", "ibnue-dfsssp"]
+    compile_shim(build, folder / LIBRARY, engines=engines, include=include, flags=("-O0", "-g0"))
+    return venv, folder
+
+
 @pytest.fixture
-def mortal_python(tmp_path):
-    """Return the interpreter of a separate virtual environment, which a test may remove."""
-    folder = tmp_path / "venv"
-    (folder / "bin").mkdir(parents=True)
-    (folder / "pyvenv.cfg").write_bytes(Path(sys.prefix, "pyvenv.cfg").read_bytes())
-    (folder / "lib").symlink_to(Path(sys.prefix, "lib"))
-    python = folder / "bin" / "python"
+def mortal_python(mortal_venv):
+    """Return the interpreter of a separate virtual environment, which the test may remove."""
+    python = mortal_venv[0] / "bin" / "python"
+    python.unlink(missing_ok=True)
     python.symlink_to(Path(sys.executable).resolve())
     return python
 
 
 @pytest.fixture
-def mortal_plugin(mortal_python, tmp_path):
+def mortal_plugin(mortal_venv):
     """Return a folder with a libibnue.so that uses the interpreter ``mortal_python``."""
-    folder = tmp_path / "mortal"
-    folder.mkdir()
-    build = replace(python_build(), executable=mortal_python, paths=(str(Path(osm_plugin.__file__).parents[1]),))
-    include, engines = (Path("/usr/include/infiniband"), Path("/usr/include")), ["ibnue-updn", "ibnue-dfsssp"]
-    compile_shim(build, folder / LIBRARY, engines=engines, include=include, flags=("-O0", "-g0"))
-    return folder
+    return mortal_venv[1]
 
 
 def is_served(lab, position, before, rows):
