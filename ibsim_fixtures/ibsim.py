@@ -88,14 +88,10 @@ class Ibsim(Console):
         return found
 
     def _find(self, which: str | int) -> Device | None:
-        for device in self.devices:
-            if which in (device.id, device.guid):
-                return device
         guid = int(which, 16) if isinstance(which, str) and re.fullmatch(r"0x[0-9a-fA-F]+", which) else None
-        for device in self.devices:
-            if which == device.description or device.guid == guid:
-                return device
-        return None
+        exact = [device for device in self.devices if which in (device.id, device.guid)]
+        found = exact or [each for each in self.devices if which == each.description or each.guid == guid]
+        return found[0] if found else None
 
     def _place(self, which: str | int, port: int | None) -> str:
         name = self.device(which).id
@@ -175,13 +171,11 @@ class Ibsim(Console):
         if self._wanted_host is not None:
             return self.device(self._wanted_host).id
         cabled = {p.device for p in self.ports() if p.port == 1 and p.peer is not None}
-        for device in self.devices:
-            if device.kind == "Ca" and device.id in cabled:
-                return device.id
-        for device in self.devices:
-            if device.kind == "Switch":
-                return device.id
-        raise InputError("no CA with a cable in port 1 and no switch: OpenSM has no place to run", path=self.net_path)
+        cas = [device.id for device in self.devices if device.kind == "Ca" and device.id in cabled]
+        hosts = cas or [device.id for device in self.devices if device.kind == "Switch"]
+        if not hosts:
+            raise InputError("no CA with a cable in port 1 and no switch on which OpenSM could run", path=self.net_path)
+        return hosts[0]
 
     def environment(self, host: str | int | None = None) -> dict[str, str]:
         """Return environment variables with which a program connects to this ibsim as device ``host`` (None:

@@ -236,8 +236,7 @@ class OpenSM:
 
         Call this method before the action whose effect is to be awaited.
         """
-        assert self._reader is not None
-        events = self._reader.read()
+        events = self.events()
         return events[-1].position if events else 0
 
     @property
