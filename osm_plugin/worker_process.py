@@ -297,9 +297,7 @@ class WorkerProcess:
             self.hello = self.receive(until)
         except EOFError:
             how = f"the worker {self.exit_description()} while it started"
-            # The kernel kills a process by SIGKILL if memory is full.  Then the worker's log has no reason.
-            killed = self.process.returncode == -signal.SIGKILL
-            raise EnvironmentProblem(how, remedy="look for 'Out of memory' in dmesg" if killed else _READ_LOG) from None
+            raise EnvironmentProblem(how, remedy=_READ_LOG) from None
         except ValueError:
             raise EnvironmentProblem("the worker sent an invalid message while it started", remedy=_READ_LOG) from None
         if self.hello is None:
@@ -319,7 +317,8 @@ class WorkerProcess:
         code = self.process.returncode
         how = "closed its connection" if code is None else f"ended with status {code}"
         if code is not None and code < 0:
-            how = f"was killed by signal {-code}"
+            # The kernel kills a process by SIGKILL if memory is full.  Then the worker's log has no reason.
+            how = f"was killed by signal {-code}" + " (perhaps out of memory: see dmesg)" * (-code == signal.SIGKILL)
         return how + self.likely_cause()
 
     def likely_cause(self) -> str:
