@@ -263,7 +263,8 @@ class MixedGraphs:
     def __init__(self, mixture: Mixture, *, threads: int = 2) -> None:
         self._mixture, self._threads = mixture, threads
         self._slots = Slots.of(mixture.fabric)
-        self._fixed = SlToVl(mixture.sl2vl[0]).uniform
+        # Whether every packet keeps its VL along its path.
+        self.fixed = SlToVl(mixture.sl2vl[0]).uniform
         self._vls = 1 + max(int(table[table < DATA_VLS].max(initial=0)) for table in mixture.sl2vl)
         same = len(mixture.sl) == len(mixture.sl2vl) == 1
         self._plain = mixture.plain() if same else None
@@ -282,7 +283,7 @@ class MixedGraphs:
 
         The arguments select the traffic: whether replies, and whether switch-to-switch traffic, are included.
         """
-        if not self._fixed:
+        if not self.fixed:
             return self.graph(replies=replies, switch_pairs=switch_pairs).order()
         dependencies = self._dependencies(replies, switch_pairs)
         used = int(np.bitwise_or.reduce(dependencies[NO_EDGES:], initial=0)).bit_length()
@@ -308,11 +309,6 @@ class MixedGraphs:
         if (replies, switch_pairs) not in self._graphs:
             self._graphs[replies, switch_pairs] = self._make(replies, switch_pairs)
         return self._graphs[replies, switch_pairs]
-
-    @property
-    def fixed(self) -> bool:
-        """Return whether every packet keeps its VL along its path."""
-        return self._fixed
 
     def admit(
         self, before: Bytes, after: Bytes, lids: npt.NDArray[np.int64], *, replies: bool
@@ -363,7 +359,7 @@ class MixedGraphs:
 
     def _make(self, replies: bool, switch_pairs: bool) -> DependencyGraph:
         channels = self._mixture.fabric.channels
-        if not self._fixed:
+        if not self.fixed:
             return DependencyGraph.of_changing_vls(channels, self._dep(replies, switch_pairs), self._vls)
         return DependencyGraph.of_masks(channels, vl_masks(self._dep(False, switch_pairs), replies=replies))
 
@@ -386,7 +382,7 @@ class MixedGraphs:
         """
         assert self._plain is not None
         where, threads = (self._mixture.fabric, self._plain, self._slots), self._threads
-        if self._fixed:
+        if self.fixed:
             bits = vl_bits(self._mixture.sl2vl[0])
             if self._trace is None:
                 self._trace = trace(*where, bits, threads=threads)
@@ -408,7 +404,7 @@ class MixedGraphs:
         if key not in self._parts:
             of_switch = self._mixture.of_switch[self._columns]
             columns = self._columns[of_switch == switches]
-            collect = self._collect_fixed if self._fixed else self._collect_vls
+            collect = self._collect_fixed if self.fixed else self._collect_vls
             self._parts[key] = collect(columns, replies, switch_pairs)
         return self._parts[key]
 

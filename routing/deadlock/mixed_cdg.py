@@ -84,15 +84,23 @@ class MixedDependencies:
             trace_mixed(self.slots, columns.next_channels, columns.enter, dependencies, threads=self.threads).any()
         )
 
-    def union(self, columns: LidColumns, dependencies: Masks) -> Masks:
-        """Return a copy of ``dependencies``, with the CDG edges of the old columns and of the new columns added.
+    def union(self, columns: LidColumns, entries: Bytes, dependencies: Masks) -> Masks:
+        """Return a copy of ``dependencies``, with the CDG edges of the old or of the new columns added.
 
-        A path that mixes old and new entries can have further CDG edges, which are not added.
+        ``entries`` (uint8[K, S]) are the old or the new entries of ``columns``.
         """
         dependencies = dependencies.copy()
-        for path in columns.next_channels:
-            self.trace(columns.between(path, path), dependencies)
+        self.trace(columns.between(entries, entries), dependencies)
         return dependencies
+
+    def admits_all(self, columns: LidColumns, dependencies: Masks) -> bool:
+        """Return whether :meth:`admit` would admit all columns, if their entries may be written in any order.
+
+        The result is False if old and new entries together can form a forwarding loop.  This check is much faster than
+        :meth:`admit`, because it traces all columns before it searches a cycle.
+        """
+        dependencies = dependencies.copy()
+        return not self.trace(columns, dependencies) and self.order(dependencies, columns) is not None
 
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
         """Return uint32[edges], the CDG edges of all LFT columns except the columns of ``lids``.

@@ -150,10 +150,8 @@ def rounds_without_drain(
     rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
     # If each LID needs only one round, all LIDs are first checked together.  This check is much faster than a check of
     # each LID, and usually succeeds.
-    if last.max(initial=1) == 1:
-        dependencies = base.copy()
-        if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
-            return rounds, np.ones(len(columns), bool)
+    if last.max(initial=1) == 1 and waiting.admits_all(columns, base):
+        return rounds, np.ones(len(columns), bool)
     taken = np.zeros(len(columns), bool)
     for outward in (False, True):
         strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=outward)
@@ -170,7 +168,7 @@ def rounds_without_drain(
 
 
 def rounds_with_drain(
-    waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
+    waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders, *, all_or_none: bool = False
 ) -> tuple[Bytes, Mask]:
     """Find rounds for the entries of each LID.  Each round waits until older packets have left the fabric.
 
@@ -178,6 +176,8 @@ def rounds_with_drain(
 
     ``columns`` holds the LFT columns of K LIDs.  ``base`` (uint32[edges]) has the dependencies that exist already.  The
     rounds close no cycle with these dependencies.  ``order`` is a topological order of these dependencies.
+    ``all_or_none`` states that the caller needs rounds for all LIDs.  At the first round that closes a cycle, the
+    search then ends and admits no LID.
 
     Returns
     -------
@@ -193,7 +193,10 @@ def rounds_with_drain(
         which = np.flatnonzero(going)
         low, high = ((rounds > 0) & (rounds < limit) for limit in (number, number + 1))
         step = columns.between(np.where(low, after, before), np.where(high, after, before)).subset(which)
-        going[which] = waiting.admit(step, base, order)
+        if all_or_none:
+            going[:] = going.all() and waiting.admits_all(step, base)
+        else:
+            going[which] = waiting.admit(step, base, order)
     return rounds, going
 
 

@@ -16,7 +16,9 @@ from routing.deadlock.per_lid_rounds import Changes, most_drained
 from routing.deadlock.update_schedule import UpdateSchedule
 
 
-def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchanged: Masks) -> UpdateSchedule | None:
+def rounds_with_removal(
+    waiting: MixedDependencies, columns: LidColumns, tables: tuple[Masks, Masks]
+) -> UpdateSchedule | None:
     """Find two rounds, with a wait between them until all packets have left the fabric.
 
     The first round writes the columns whose mixed entries close no cycle with the dependencies of the old tables.  The
@@ -29,29 +31,26 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
         The dependencies of the mixed tables.
     columns
         The columns that change.
-    unchanged
-        uint32[edges], the CDG edges of all other columns.
+    tables
+        The CDG edges of the old tables alone and of the new tables alone, uint32[edges] each, with packets that may
+        have the old or the new SL.  Neither may have a cycle.
 
     Returns
     -------
     UpdateSchedule or None
-        None if the old tables alone or the new tables alone have a cycle, with packets that may have the old or the new
-        SL.  None also if too many entries would be removed, see
-        :func:`~routing.deadlock.per_lid_rounds.most_drained`.
+        None if too many entries would be removed, see :func:`~routing.deadlock.per_lid_rounds.most_drained`.
 
     Notes
     -----
     Cost: O(K S V) for K columns, and two topological orders.
     """
-    before, after = columns.next_channels
-    old, new = (waiting.union(columns.between(path, path), unchanged) for path in (before, after))
-    orders = waiting.order(old, columns), waiting.order(new, columns)
-    if orders[0] is None or orders[1] is None:
-        return None
-    in_first = waiting.admit(columns, old, orders[0])
+    old, new = tables
+    order_of_old, order_of_new = waiting.order(old, columns), waiting.order(new, columns)
+    assert order_of_old is not None and order_of_new is not None
+    in_first = waiting.admit(columns, old, order_of_old)
     later = np.flatnonzero(~in_first)
     mixed = in_first.copy()
-    mixed[later] = waiting.admit(columns.subset(later), new, orders[1])
+    mixed[later] = waiting.admit(columns.subset(later), new, order_of_new)
     changes = Changes.of(waiting.mixture)
     second = ~changes.removed & ~np.isin(changes.lid, columns.lids[in_first])
     out = ~changes.removed & changes.old_was_routed & ~np.isin(changes.lid, columns.lids[mixed])

@@ -108,10 +108,14 @@ def find_schedule(
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
         return None
     waiting, large = MixedDependencies(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
-    base = _base(waiting, known)
+    changes = _traced(waiting) if known is None else None
+    base = None if known is None else _known_base(waiting, known)
+    base = base if changes is None else changes[2][0] | changes[2][1]
     schedule = None if base is None else rounds_per_lid(waiting, base)
-    if schedule is None or not (large or (known is not None and not schedule.first_draining_round)):
-        schedule = _searched(waiting, new, schedule)
+    again = schedule is None or not (large or (known is not None and not schedule.first_draining_round))
+    if again and mixture.before.size <= MOST_TRACED:
+        changes = _traced(waiting) if known is not None else changes
+        schedule = schedule if changes is None else _searched(waiting, changes, new, schedule)
     if schedule is None and rewired is not None:
         return _without_rewired(waiting, old, new, rewired)
     return schedule
@@ -142,35 +146,57 @@ def _without_rewired(
     return None
 
 
-def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
-    """Return uint32[edges], the union of the dependencies of the old tables alone and of the new tables alone.
+def _known_base(waiting: MixedDependencies, known: Cdg) -> Masks | None:
+    """Return uint32[edges], the dependencies of the old tables alone and of the new tables alone (``known``).
 
-    ``known`` is this union if it has been computed already, else None.  Paths that mix old and new entries are not
-    included.  Packets may have the old or the new SL.
+    Paths that mix old and new entries are not included.  Packets may have the old or the new SL.
 
     Returns None if more than :data:`~routing.deadlock.per_lid_rounds.MOST_FOLLOWED` entries would have to be traced,
     because that takes too long.
     """
-    if known is not None and len(waiting.mixture.sl) == 1:
-        return known.masks.astype(np.uint32)
-    mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
-    if rest is None:
-        lids = _followed(mixture, replies=waiting.replies)
+    mixture, masks = waiting.mixture, known.masks.astype(np.uint32)
+    if len(mixture.sl) == 1:
+        return masks
     # `known` already contains the dependencies of entries that the new tables only remove.  So these entries are not
     # traced again.
-    else:
-        changes = Changes.of(mixture)
-        lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
+    changes = Changes.of(mixture)
+    lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
     if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
         return None
-    rest = waiting.unchanged(lids) if rest is None else rest
-    return waiting.union(waiting.columns(lids), rest)
+    columns = waiting.columns(lids)
+    return waiting.union(columns, columns.next_channels[0], waiting.union(columns, columns.next_channels[1], masks))
 
 
-def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """Return the LIDs, int64, for which entries or SLs change, and the LIDs that are gone."""
+def _traced(waiting: MixedDependencies) -> tuple[LidColumns, Masks, tuple[Masks, Masks]] | None:
+    """Trace the LFT columns that change, and all other columns.
+
+    Returns
+    -------
+    columns : LidColumns
+        The columns of all LIDs for which entries or SLs change, and of the LIDs that are gone.
+    unchanged : Masks
+        uint32[edges], the CDG edges of all other columns.
+    tables : (Masks, Masks)
+        The CDG edges of the old tables alone and of the new tables alone, uint32[edges] each, with packets that may
+        have the old or the new SL.
+
+    The result is None in two cases.  First, ``columns`` would have more than
+    :data:`~routing.deadlock.per_lid_rounds.MOST_FOLLOWED` entries.  Second, the CDG edges of the old tables alone or of
+    the new tables alone have a cycle.  Then no order of writing is safe.
+    """
+    mixture = waiting.mixture
     changed = np.union1d(mixture.changed, mixture.misdirected)
-    return np.union1d(changed, _with_other_sls(mixture, replies=replies))
+    lids = np.union1d(changed, _with_other_sls(mixture, replies=waiting.replies))
+    if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:
+        return None
+    columns, nothing = waiting.columns(lids), np.zeros(waiting.slots.count, np.uint32)
+    old, new = (waiting.union(columns, entries, nothing) for entries in columns.next_channels)
+    # The changed columns often have a cycle among themselves.  Then the other columns need not be traced.
+    if any(waiting.order(masks, columns) is None for masks in (old, new)):
+        return None
+    unchanged = waiting.unchanged(lids)
+    tables = (unchanged | old, unchanged | new)
+    return None if any(waiting.order(masks, columns) is None for masks in tables) else (columns, unchanged, tables)
 
 
 def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
@@ -192,35 +218,36 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
     return np.intersect1d(lids, np.flatnonzero((a != b).any(axis=0)))
 
 
-def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule | None) -> UpdateSchedule | None:
+def _searched(
+    waiting: MixedDependencies, changes: tuple[LidColumns, Masks, tuple[Masks, Masks]], new: Routing,
+    schedule: UpdateSchedule | None,
+) -> UpdateSchedule | None:  # fmt: skip
     """Find rounds whose dependencies close no cycle with the dependencies of the LFT columns that do not change.
 
-    This search traces all columns.  ``schedule`` holds the rounds of :func:`rounds_per_lid`; None if that function
-    found none.  If this search finds rounds, they replace ``schedule``.  Only if ``schedule`` is None,
+    ``changes`` is the result of :func:`_traced`.  ``schedule`` holds the rounds of :func:`rounds_per_lid`; None if that
+    function found none.  If this search finds rounds, they replace ``schedule``.  Only if ``schedule`` is None,
     :func:`rounds_with_removal` is tried as the last choice.
     """
-    lids = _followed(waiting.mixture, replies=waiting.replies)
-    size = waiting.mixture.before.size
-    if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED or size > MOST_TRACED:
-        return schedule
-    columns, unchanged = waiting.columns(lids), waiting.unchanged(lids)
+    (columns, unchanged, tables), size = changes, waiting.mixture.before.size
     order, large = waiting.order(unchanged, columns), size > MOST_SEARCHED
-    if order is None:
-        return schedule
-    for search, drains in ((rounds_without_drain, False), (rounds_with_drain, True))[large:]:
-        rounds, admitted = search(waiting, columns, unchanged, order)
+    assert order is not None  # The old tables contain these CDG edges, and have no cycle.
+    if not large:
+        rounds, admitted = rounds_without_drain(waiting, columns, unchanged, order)
         if admitted.all():
-            return UpdateSchedule.of(columns.lids, rounds, drains=drains)
-    found = None if large else _planned(waiting, columns, unchanged, new) or schedule
-    return found or rounds_with_removal(waiting, columns, unchanged)
+            return UpdateSchedule.of(columns.lids, rounds, drains=False)
+    rounds, admitted = rounds_with_drain(waiting, columns, unchanged, order, all_or_none=True)
+    if admitted.all():
+        return UpdateSchedule.of(columns.lids, rounds, drains=True)
+    found = None if large else _planned(waiting, columns, new) or schedule
+    return found or rounds_with_removal(waiting, columns, tables)
 
 
-def _planned(waiting: MixedDependencies, columns: LidColumns, unchanged: Masks, new: Routing) -> UpdateSchedule | None:
+def _planned(waiting: MixedDependencies, columns: LidColumns, new: Routing) -> UpdateSchedule | None:
     """Search for rounds that wait until packets have left the fabric, with
     :func:`~routing.deadlock.update_plan.find_plan`.
     """
-    mixture, dependencies, before = waiting.mixture, unchanged.copy(), columns.next_channels[0]
-    if waiting.trace(columns.between(before, before), dependencies) or waiting.order(dependencies, columns) is None:
+    mixture, before = waiting.mixture, columns.next_channels[0]
+    if waiting.trace(columns.between(before, before), np.zeros(waiting.slots.count, np.uint32)):
         return None
     hops = _hops(waiting, new.lft)
     plan = find_plan(mixture, hops, replies=waiting.replies, rounds=MOST_ROUNDS, threads=waiting.threads)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing.fabric import NO_PORT
 from routing.reroute.column_tree import ColumnTree
 from routing.reroute.vacate import ALL_VLS, NotVacated, TablesInUse, Vacated, edge_usage, vacate
 
@@ -127,11 +126,9 @@ class BlockedMoves:
     def avoiding(self, lids: npt.NDArray[np.intp]) -> BlockedMoves:
         """Return a copy of this object whose cuts contain no CDG edge that a path to one of ``lids`` uses."""
         lft = self.in_use.tables.lft
-        only = np.full_like(lft, NO_PORT)
-        only[:, lids] = lft[:, lids]
         # The paths to ``lids`` keep their CDG edges.  So these edges get a usage above all limits, and cuts with such
         # an edge are not tried.
-        return replace(self, usage=self.usage + lft.size * (edge_usage(self.in_use.frame, only) > 0))
+        return replace(self, usage=self.usage + lft.size * (edge_usage(self.in_use.frame, lft, lids) > 0))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:
         """Yield sets of CDG edges to vacate.  At most ``trials`` sets are yielded, and at most ``most`` entries use the

@@ -132,27 +132,20 @@ def allowed_dependencies(
     proofs differ in strength or scope; the CDG of the baseline tables is unknown; or rebalancing has released the
     dependencies of the baseline tables (:attr:`.values.Published.left_baseline`).
     """
-    proof = before.proof
+    proof, covered = before.proof, (before.proof.strength, before.proof.scope)
     if proof.certificate is None:
         return AcyclicCdg.unchecked(base), True
     if proof.cdg is None:
         return None, False
     if baseline is None or baseline is before:
         both = [before]
-    elif before.left_baseline:
-        both = []
-    elif baseline.proof.cdg is not None and _is_comparable(baseline.proof, proof):
-        both = [before, baseline]
     else:
-        both = []
+        allowed = not before.left_baseline and baseline.proof.cdg is not None
+        both = [before, baseline] if allowed and (baseline.proof.strength, baseline.proof.scope) == covered else []
     found = union_of_proven_dependencies(base, both, threads=threads) if both else None
     if found is not None:
         return found, True
     return union_of_proven_dependencies(base, [before], threads=threads), False
-
-
-def _is_comparable(one: Proof, other: Proof) -> bool:
-    return (one.strength, one.scope) == (other.strength, other.scope)
 
 
 def _is_ordered(base: Fabric, before: Published, dependencies: AcyclicCdg) -> bool:

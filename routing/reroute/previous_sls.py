@@ -102,16 +102,12 @@ class PreviousSls:
             return self._filled(self._by_number(), np.zeros(0, np.int64), filler)
         if self.old.by_source_lid:
             return self._with_rows(self.sender, by_switch=False)
-        at, now = self._switch_of_sender(), self.fabric.lids.switch
+        # The switch at which the owner of each present LID was before (a row of the earlier fabric); -1: new port.
+        at = np.where(self.sender >= 0, self._had[self.sender], -1).astype(np.int32)
+        now = self.fabric.lids.switch
         if bool((self.row[now] == at)[(now >= 0) & (at >= 0)].all()):
             return self._with_rows(self.row, by_switch=True)
         return self._with_rows(at, by_switch=False)
-
-    def _switch_of_sender(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], the switch at which the owner of each present LID was before (a row of the earlier fabric);
-        -1 if the port is new.
-        """
-        return np.where(self.sender >= 0, self._had[self.sender], -1).astype(np.int32)
 
     def _by_number(self) -> Bytes:
         """Return the earlier SL table with a column for each present LID number.  A column belongs to the number, even

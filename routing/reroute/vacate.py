@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,10 +71,15 @@ class NotVacated:
     lids: npt.NDArray[np.intp]
 
 
-def edge_usage(frame: BaseNumbering, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return int64[edges], the number of LFT entries that use each CDG edge, on any VL.  Cost: O(S L)."""
+def edge_usage(
+    frame: BaseNumbering, lft: npt.NDArray[np.uint8], lids: npt.NDArray[np.intp] | None = None
+) -> npt.NDArray[np.int64]:
+    """Return int64[edges], the number of LFT entries that use each CDG edge, on any VL.
+
+    Only the entries towards ``lids`` count; None: all entries.  Cost: O(S N) for N LIDs.
+    """
     usage = np.zeros(frame.base.channels.edges.count, np.int64)
-    for _, edges in _steps(frame, lft):
+    for _, edges in _steps(frame, lft, range(len(lft)), lids):
         np.add.at(usage, edges, 1)
     return usage
 
@@ -130,8 +135,9 @@ def without_paths_over(
     """Return a copy of the LFTs ``before`` without the entries that use the edges ``vacated`` (uint16[edges], the VLs
     of each edge as bits).
     """
-    lft, vls = before.copy(), lid_vls(rules, before.shape[1])
-    for switch, (lid, edges) in enumerate(_steps(frame, before)):
+    lft, vls, (one, _) = before.copy(), lid_vls(rules, before.shape[1]), frame.base.channels.edges.channels()
+    switches = np.unique(frame.base.channels.src[one[vacated[frame.base.channels.edges.numbers()] > 0]]).tolist()
+    for switch, (lid, edges) in zip(switches, _steps(frame, before, switches), strict=True):
         lft[switch, lid[(vacated[edges] & vls[lid]) != 0]] = NO_PORT
     return lft
 
@@ -145,10 +151,11 @@ def lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:
 
 
 def _steps(
-    frame: BaseNumbering, lft: npt.NDArray[np.uint8]
+    frame: BaseNumbering, lft: npt.NDArray[np.uint8], switches: Iterable[int], lids: npt.NDArray[np.intp] | None = None
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
-    """Yield for each switch the first CDG edge of its path to each LID.  Paths with fewer than two channels have no CDG
-    edge, so their LIDs are left out.
+    """Yield for each of ``switches`` the first CDG edge of its path to each of ``lids`` (None: to each LID).
+
+    Paths with fewer than two channels have no CDG edge, so their LIDs are left out.
 
     Yields
     ------
@@ -158,10 +165,12 @@ def _steps(
         Number of the CDG edge between the first two channels of the path to each LID.
     """
     channels, target = frame.base.channels, frame.repair_fabric.lid_switch
-    for s in range(len(lft)):
-        channel = channels.at_port[s, lft[s]]
-        lid = np.flatnonzero((channel >= 0) & (target >= 0) & (target != s))
-        channel = channel[lid]
+    delivered = np.flatnonzero(target >= 0)
+    lids = delivered if lids is None else np.intersect1d(lids, delivered)
+    for s in switches:
+        channel = channels.at_port[s, lft[s, lids]]
+        here = np.flatnonzero((channel >= 0) & (target[lids] != s))
+        lid, channel = lids[here], channel[here]
         then = channels.at_port[channels.dst[channel], lft[channels.dst[channel], lid]]
         further = (then >= 0) & (target[lid] != channels.dst[channel])
         lid, channel, then = lid[further], channel[further], then[further]

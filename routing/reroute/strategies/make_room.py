@@ -36,15 +36,16 @@ def make_room(context: RerouteContext, progress: Progress) -> Progress | None:
     if rules.replies or numbering.base is not context.request.fabric or progress.load is None:
         return None
     lft, lid, vls = tables.lft.copy(), progress.failed[0], lid_vls(rules, tables.lft.shape[1])
-    column = np.full_like(lft, NO_PORT)
-    lft[:, lid] = column[:, lid] = fill_with_fewest_changes(numbering.base, lft)[:, lid]
-    new, found = edge_usage(numbering, column), np.stack([dependencies.masks, np.zeros_like(dependencies.masks)])
-    usage = edge_usage(numbering, np.where(vls & vls[lid] > 0, lft, np.uint8(NO_PORT))) + lft.size * new
+    lft[:, lid] = fill_with_fewest_changes(numbering.base, lft)[:, lid]
+    found = np.stack([dependencies.masks, np.zeros_like(dependencies.masks)])
+    new = edge_usage(numbering, lft, progress.failed[:1])
+    usage = edge_usage(numbering, lft, np.flatnonzero(vls & vls[lid])) + lft.size * new
     for vl in np.flatnonzero(vls[lid] >> np.arange(len(dependencies.order)) & 1):
-        _vacate(numbering.base.channels, int(vl), usage, np.flatnonzero(new), found)
+        if not _vacate(numbering.base.channels, int(vl), usage, np.flatnonzero(new), found):
+            return None
     masks, vacated = found
     dependencies = replace(dependencies, masks=masks).sorted(len(dependencies.order), threads=1) or dependencies
-    if usage[vacated > 0].sum() > MOST_MOVED or dependencies.masks is not masks:
+    if dependencies.masks is not masks:
         return None
     treatment = (np.isin(np.arange(lft.shape[1]), progress.failed) * SKIP).astype(np.uint8)
     repaired = repair(
@@ -58,8 +59,11 @@ def make_room(context: RerouteContext, progress: Progress) -> Progress | None:
     return replace(progress, tables=tables, failed=progress.failed[1:], load=repaired.load, statistics=statistics)
 
 
-def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Masks, found: Masks) -> None:
+def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Masks, found: Masks) -> bool:
     """Find the CDG edges of one VL that have to be vacated, so that the edges of the new column close no cycle.
+
+    The result is False if more than :data:`MOST_MOVED` entries use edges that have to be vacated on any VL.  The search
+    ends at the first cut with which this is so.
 
     Parameters
     ----------
@@ -84,7 +88,10 @@ def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Mask
             cut = graph.mincut(b, a, usage[graph.es["edge"]].tolist()).cut
             removed = graph.es[cut]["edge"]
             vacated[removed] |= bit
+            if usage[vacated > 0].sum() > MOST_MOVED:
+                return False
             masks[removed] &= ~bit
             graph.delete_edges(cut)
         graph.add_edge(a, b, edge=edge)
         masks[edge] |= bit
+    return True

@@ -12,6 +12,7 @@ from slow_mixed import MixedWalker, starts_slowly, transition_slowly, transition
 
 from routing.cdg.acyclic import Cdg
 from routing.deadlock import per_lid_rounds, schedule_search
+from routing.deadlock.mixed_cdg import MixedDependencies
 from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.deadlock.transition import prove_transition
@@ -238,6 +239,13 @@ def test_loops_of_old_or_new_tables_cannot_be_staged_away():
     minhop, updn = (ENGINES[name].route(fabric, EngineOptions(vls=1)) for name in ("minhop", "updn"))
     assert prove(fabric, minhop).certificate is None
     assert find_schedule(fabric, minhop, updn) is None
+    assert find_schedule(fabric, updn, minhop) is None
+
+
+def test_a_loop_of_the_new_tables_ends_the_search_at_once(monkeypatch):
+    fabric = generate("ring", ["5"], cas=1)
+    minhop, updn = (ENGINES[name].route(fabric, EngineOptions(vls=1)) for name in ("minhop", "updn"))
+    monkeypatch.setattr(MixedDependencies, "admit", None)  # A call would raise a TypeError.
     assert find_schedule(fabric, updn, minhop) is None
 
 

@@ -1,38 +1,27 @@
-#include "transition/internal/paths.h"
-#include "core/internal/work_queue.h"
+/* Collect the dependencies of mixed old and new tables, if packets may change their VL from hop to hop: see
+ * transition.h. */
+#include "transition/internal/columns.h"
 #include "transition/transition.h"
-#include "core/parallel.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { OK, NO_MEMORY };
-enum { SLS = 16, DROP = 15, MAX_THREADS = 64 };
+enum { SLS = 16, DROP = 15 };
 
 typedef struct {
-    const transition_tables *t;
     const transition_vls *l;
-    const uint16_t *enter;
-    uint8_t *loops;
-    atomic_int next_column;
-} job;
+    const uint16_t *enter; /* [N, entries]: SLs, as bits, of the packets from each entry to each of the N LIDs */
+} traffic;
 
-typedef struct {
-    job *j;
-    transition_paths paths;
-    /* [slots, V]: element (i, v) has the VLs, as bits, on the second channel of dependency i, for packets with VL v on
-     * its first channel */
-    uint16_t *dep;
-    /* [S, 2, 16]: for each switch, entry (0: old, 1: new) and SL, the VLs, as bits, of the packets with this SL on the
-     * channel of the entry */
-    uint16_t *flow;
-    int code;
-} worker;
-
-static inline uint16_t *flow_of(worker *w, int32_t s, int path)
+static const transition_vls *vls_in(const column_worker *w)
 {
-    return w->flow + ((size_t)s * 2 + path) * SLS;
+    return ((const traffic *)w->of->context)->l;
+}
+
+/* Return the element of worker->flow for switch s and an entry (0: old, 1: new).  It is uint16 [16]: for each SL, the
+ * VLs, as bits, of the packets with this SL on the channel of the entry. */
+static inline uint16_t *flow_of(column_worker *w, int32_t s, int path)
+{
+    return (uint16_t *)w->flow + ((size_t)s * 2 + path) * SLS;
 }
 
 /* Compute the VLs that switch s may assign to packets from an in-port to an out-port.  The switch may use its old or
@@ -50,10 +39,10 @@ static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, 
 
 /* Record the VLs that packets to the LID with index `column` have when they leave their first switch.  Such a packet
  * leaves its first switch by the channel of the old or of the new entry. */
-static void enter(worker *w, int32_t column)
+static void enter(column_worker *w, int32_t column)
 {
-    const transition_vls *l = w->j->l;
-    const uint16_t *mask = w->j->enter + (size_t)column * l->entries;
+    const transition_vls *l = vls_in(w);
+    const uint16_t *mask = ((const traffic *)w->of->context)->enter + (size_t)column * l->entries;
     uint16_t per_vl[SLS];
     for (int32_t n = 0; n < l->entries; n++) {
         const int32_t s = l->entry_switch[n];
@@ -70,13 +59,13 @@ static void enter(worker *w, int32_t column)
 /* Pass packets from extended channel x on to a channel of the next switch v, and record the dependency between both
  * channels.  The second channel belongs to the old entry of v if `then` is 0, and to the new entry if `then` is 1.
  * Returns whether packets with a new pair of SL and VL reached the second channel. */
-static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
+static bool take(column_worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
 {
-    const transition_tables *t = w->j->t;
-    const transition_vls *l = w->j->l;
+    const transition_tables *t = w->of->t;
+    const transition_vls *l = vls_in(w);
     const int32_t y = w->paths.x[then][v];
     uint16_t per_vl[SLS], *to = flow_of(w, v, then);
-    uint16_t *dep = w->dep + (size_t)(t->dep_first[x] + y - t->xfirst[v]) * l->vls;
+    uint16_t *dep = (uint16_t *)w->dep + (size_t)(t->dep_first[x] + y - t->xfirst[v]) * l->vls;
     bool grew = false;
     vls_of(l, v, l->xin[x], l->xport[y], per_vl);
     for (int sl = 0; sl < SLS; sl++) {
@@ -92,7 +81,7 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
 
 /* Pass the packets on the channels of switch s on to the channels of the old and new entries of the next switches.
  * Returns whether packets with a new pair of SL and VL reached one of these channels. */
-static bool pass_on(worker *w, int32_t s)
+static bool pass_on(column_worker *w, int32_t s)
 {
     bool grew = false;
     for (int path = 0; path < 2; path++) {
@@ -104,12 +93,10 @@ static bool pass_on(worker *w, int32_t s)
     return grew;
 }
 
-static void run_column(worker *w, int32_t column)
+static void trace(column_worker *w, int32_t column)
 {
-    const int32_t switches = w->j->t->switches;
-    ibn_transition_read_column(&w->paths, column);
-    w->j->loops[column] = w->paths.loops;
-    memset(w->flow, 0, (size_t)switches * 2 * SLS * sizeof *w->flow);
+    const int32_t switches = w->of->t->switches;
+    memset(w->flow, 0, w->of->flow_size);
     enter(w, column);
     for (int32_t k = 0; k < w->paths.sorted; k++)
         pass_on(w, w->paths.queue[k]);
@@ -120,37 +107,11 @@ static void run_column(worker *w, int32_t column)
     }
 }
 
-static void run(void *workers, int32_t me)
-{
-    worker *w = (worker *)workers + me;
-    const transition_tables *t = w->j->t;
-    int32_t column;
-    w->flow = malloc(((size_t)t->switches + 1) * 2 * SLS * sizeof *w->flow);
-    w->code = ibn_transition_prepare_paths(&w->paths, t) || !w->flow || !w->dep ? NO_MEMORY : OK;
-    while (w->code == OK && (column = ibn_core_next_item(&w->j->next_column)) < t->columns)
-        run_column(w, column);
-    ibn_transition_dispose_paths(&w->paths);
-    free(w->flow);
-}
-
 int ibn_transition_trace_vls(const transition_tables *t, const transition_vls *l, const uint16_t *enter, uint16_t *dep,
                              uint8_t *loops)
 {
-    const int threads = t->threads < 1 ? 1 : t->threads > MAX_THREADS ? MAX_THREADS : t->threads;
-    const size_t cells = (size_t)t->slots * l->vls;
-    worker workers[MAX_THREADS] = {0};
-    job j = {.t = t, .l = l, .enter = enter, .loops = loops};
-    for (int i = 0; i < threads; i++) {
-        workers[i].j = &j;
-        workers[i].dep = i ? calloc(cells, sizeof *dep) : dep;
-    }
-    int code = ibn_core_parallel(threads, threads, run, workers);
-    for (int i = 0; i < threads; i++) {
-        code = code ? code : workers[i].code;
-        for (size_t k = 0; i && workers[i].dep && k < cells; k++)
-            dep[k] |= workers[i].dep[k];
-        if (i)
-            free(workers[i].dep);
-    }
-    return code;
+    const size_t flow_size = ((size_t)t->switches + 1) * 2 * SLS * sizeof(uint16_t);
+    const size_t dep_size = (size_t)t->slots * l->vls * sizeof *dep;
+    return ibn_transition_trace_columns(&(column_trace){t, &(traffic){l, enter}, trace, dep_size, flow_size, loops},
+                                        dep);
 }
