@@ -136,6 +136,7 @@ def repair(
     withdraw: bool = True,
     forbidden: npt.NDArray[np.uint16] | None = None,
     missing_pages: npt.NDArray[np.uint8] | None = None,
+    most_failed: int = 0,
 ) -> Repaired:
     """Fill the missing entries of ``lft`` such that the CDG stays acyclic.
 
@@ -180,6 +181,8 @@ def repair(
         uint8[N], whether each page of :data:`~routing._kernels.shared_copy.PAGE` entries of ``preferred`` may contain
         the value 255; None: not known.  The kernel looks for missing entries of ``lft`` only in these pages, and in
         pages where ``lft`` may differ from ``preferred``.
+    most_failed
+        Once more than this number of columns have failed, all further columns fail, too; 0: no limit.
 
     Notes
     -----
@@ -189,7 +192,7 @@ def repair(
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(
         repair_fabric, traffic, masks, order, preferred=preferred, forbidden=forbidden, monotone_first=up_first,
-        withdraw=withdraw, by_parts=traffic.by_parts,
+        withdraw=withdraw, by_parts=traffic.by_parts, most_failed=most_failed,
     )  # fmt: skip
     pages = pages_that_may_differ(lft, preferred)
     pages = np.ones(-(-lft.size // PAGE), np.uint8) if pages is None or missing_pages is None else pages | missing_pages

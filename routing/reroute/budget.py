@@ -13,6 +13,11 @@ LARGEST_MEDIUM_TABLE = 1 << 22
 fabrics, these traces would delay the new tables too much.
 """
 
+FEW_CHANGES = 256
+"""In large tables, this number of changed entries is never too many, whatever the number of missing entries.  A search
+for fewer changes would take longer than the repair.
+"""
+
 
 @dataclass(frozen=True)
 class Budget:

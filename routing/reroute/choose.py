@@ -105,10 +105,6 @@ def choose(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     return outcome
 
 
-def _always(_: RerouteContext, __: Choice, ___: Budget) -> bool:
-    return True
-
-
 def _may_close_loops(context: RerouteContext, choice: Choice, _: Budget) -> bool:
     none_promised = context.request.engine.promise is Promise.NONE
     return choice.best is None and context.certificate is not None and none_promised
@@ -118,10 +114,6 @@ def _new_order_changes_too_many(context: RerouteContext, choice: Choice, budget:
     return context.reconnected is not None and choice.changes_too_many(budget)
 
 
-def _parts_change_too_many(_: RerouteContext, choice: Choice, budget: Budget) -> bool:
-    return choice.splits and choice.changes_too_many(budget)
-
-
 def _is_weaker_or_changes_too_many(context: RerouteContext, choice: Choice, budget: Budget) -> bool:
     if choice.best is None or choice.best.changes_too_many(budget):
         return True
@@ -129,16 +121,16 @@ def _is_weaker_or_changes_too_many(context: RerouteContext, choice: Choice, budg
 
 
 def _may_lose_less(context: RerouteContext, choice: Choice, _: Budget) -> bool:
-    return choice.best is not None and may_move_further(context, choice.best.found)
+    return choice.best is not None and may_move_further(context, choice.best)
 
 
 STEPS: tuple[Search | Improvement, ...] = (
-    Search(repair_tables, when=_always),
+    Search(repair_tables, when=lambda *_: True),
     Search(repair_without_certificate, when=_may_close_loops),
     Search(repair_in_previous_order, when=_new_order_changes_too_many),
-    Search(repair_whole_subtrees, when=_parts_change_too_many),
+    Search(repair_whole_subtrees, when=lambda _, choice, budget: choice.splits and choice.changes_too_many(budget)),
     Search(change_fewest_entries, when=_is_weaker_or_changes_too_many),
-    Improvement(keep_sls, when=_always),
+    Improvement(keep_sls, when=lambda *_: True),
     Improvement(move_further, when=_may_lose_less),
     Improvement(catch_up, when=_may_lose_less),
 )

@@ -17,6 +17,7 @@ from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import restore_baseline_entries
+from routing.reroute.budget import LARGEST_SMALL_TABLE
 from routing.reroute.cut_bounds import lost_link_bound
 from routing.reroute.outcome import Refusal
 from routing.reroute.precomputed import Precomputed, allowed_dependencies
@@ -27,6 +28,10 @@ from routing.tables import Routing, ServiceLevels, SlForm
 
 NO_VLS = np.zeros(16, np.uint16)
 """Mask of the VLs of each SL (uint16[16]) if credit loops are allowed: all 0, because no CDG is kept."""
+LEAST_FAILED, PART_FAILED = 2, 8
+"""Limit of :attr:`RerouteContext.most_failed`: LEAST_FAILED columns, or 1 / PART_FAILED of the number of broken entries
+if this is more.
+"""
 VLS_CHANGE = Refusal("VLs change along a path")
 """Reason why most strategies cannot repair the previous tables: a packet may change its VL from hop to hop."""
 
@@ -140,6 +145,17 @@ class RerouteContext:
         See :func:`routing.reroute.cut_bounds.lost_link_bound`.
         """
         return lost_link_bound(self.numbering)
+
+    @property
+    def most_failed(self) -> int:
+        """Return the largest number of LFT columns whose repair may fail before the whole repair is given up.
+
+        0 means that there is no limit.  Only repairs of large tables that keep all SLs have a limit.  Such a repair is
+        tried after other tables have been found.  If many columns fail, its further steps take long, and almost never
+        fill all columns.
+        """
+        has_limit = self.keeps_sls and self.start.lft.size > LARGEST_SMALL_TABLE
+        return max(LEAST_FAILED, self.request.translated.broken // PART_FAILED) if has_limit else 0
 
     def prepared(self) -> RerouteContext:
         """Return the data of the re-route after two preparations.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routing.reroute.budget import Budget
+from routing.reroute.budget import FEW_CHANGES, LARGEST_SMALL_TABLE, Budget
 from routing.reroute.values import Published, Rerouted
 
 
@@ -26,6 +26,8 @@ class Candidate:
         Number of entries that changed only for better balance.
     splits
         Whether the strategy split a subtree and moved its parts to several VLs.
+    is_unsafe
+        Whether it is known that no safe rounds lead to the tables.
     """
 
     found: Rerouted
@@ -33,14 +35,17 @@ class Candidate:
     restored: int
     balanced: int = 0
     splits: bool = False
+    is_unsafe: bool = False
 
     def changes_too_many(self, budget: Budget) -> bool:
         """Return whether the tables change so many entries that further strategies should be tried.
 
         The limit is a number of changes for each missing entry.  Restored entries and moves for balance do not count.
+        In large tables, the limit is at least :data:`.budget.FEW_CHANGES`.
         """
-        missing = max(self.found.broken, self.missing)
-        return self.found.changed - self.restored - self.balanced > budget.changes * missing
+        few = FEW_CHANGES if self.found.routing.lft.size > LARGEST_SMALL_TABLE else 0
+        most = max(few, budget.changes * max(self.found.broken, self.missing))
+        return self.found.changed - self.restored - self.balanced > most
 
     def better_of(self, other: Candidate) -> Candidate:
         """Return the better of two candidates.  The candidate whose proof covers more traffic is better; if both proofs

@@ -94,6 +94,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
         up_first=progress.dependencies.position is not None, treatment=treatments, withdraw=progress.load is None,
         load=load_before(context) if progress.load is None else progress.load,
         missing_pages=context.precomputed.missing_pages if request.translated.in_place else None,
+        most_failed=context.most_failed,
     )  # fmt: skip
     if request.sl_is_per_source_lid:
         sl = start.sl

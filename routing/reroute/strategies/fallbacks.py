@@ -43,7 +43,12 @@ class Fallback:
 
 
 def with_fallbacks(context: RerouteContext, progress: Progress, certificate: Certificate, budget: Budget) -> Progress:
-    """Try the fallback steps in their order until no column fails, and return the state after the last step."""
+    """Try the fallback steps in their order until no column fails, and return the state after the last step.
+
+    If more columns fail than :attr:`.context.RerouteContext.most_failed`, no step is tried.
+    """
+    if 0 < context.most_failed < len(progress.failed):
+        return progress
     for fallback in KEEPING_SLS if context.keeps_sls else FALLBACKS:
         if not len(progress.failed):
             break
@@ -156,10 +161,6 @@ def _counts_switches(_: Progress, certificate: Certificate, __: Budget) -> bool:
     return certificate.scope == "all"
 
 
-def _always(_: Progress, __: Certificate, ___: Budget) -> bool:
-    return True
-
-
 FALLBACKS = (
     # In large tables, SLs that depend on the source switch are tried first.  The other steps change more entries and
     # take longer.
@@ -168,8 +169,8 @@ FALLBACKS = (
     Fallback(trace_dependencies, when=_counts_switches, keeps_part=True),
     Fallback(use_sls_by_source, when=_by_source_helps, keeps_part=True),
     Fallback(prune_dependencies, when=_may_rebuild_by_source, keeps_part=False),
-    Fallback(trace_endports, when=_always, keeps_part=True),
+    Fallback(trace_endports, when=lambda *_: True, keeps_part=True),
     Fallback(trace_without_failed, when=_counts_switches, keeps_part=True),
 )
-KEEPING_SLS = (FALLBACKS[1], *(Fallback(step, _always, keeps_part=True) for step in (_traced, move_others_away)))
+KEEPING_SLS = (FALLBACKS[1], *(Fallback(step, lambda *_: True, True) for step in (_traced, move_others_away)))
 """The fallback steps of a repair in which all packets keep their SLs."""

@@ -234,12 +234,13 @@ def _better(
     yield from fewer(start, retrace=False)
 
 
-def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
+def may_move_further(context: RerouteContext, repaired: Candidate) -> bool:
     """Return whether the request and the repaired tables allow further moves.
 
-    On a fabric without faults, the tables return to the baseline instead.
+    On a fabric without faults, the tables return to the baseline instead.  If no safe rounds lead to large repaired
+    tables, further moves almost never lead to tables with safe rounds, so they are not tried.
     """
-    request, baseline = context.request, context.request.baseline
+    request, baseline, found = context.request, context.request.baseline, repaired.found
     return (
         request.stability is Stability.BALANCED
         and not (baseline is not None and is_same(baseline.fabric, request.fabric))
@@ -247,7 +248,7 @@ def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
         and context.certificate is not None
         and found.proof.certificate is not None
         and found.proof.scope == context.certificate.scope
-        and found.routing.lft.size <= LARGEST_MEDIUM_TABLE
+        and found.routing.lft.size <= (LARGEST_SMALL_TABLE if repaired.is_unsafe else LARGEST_MEDIUM_TABLE)
     )
 
 

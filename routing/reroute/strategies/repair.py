@@ -69,13 +69,14 @@ def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
 
     The result is ``best`` if its tables change no SL, or if safe rounds lead to its tables.  Otherwise packets with old
     SLs may close a cycle on the new routes, because existing connections keep their SLs.  Then no order of writing is
-    safe, and a repair that changes no SL is tried.  The result is still ``best`` if this repair fails, has no safe
-    rounds either, or has a much lower all-to-all rate (:data:`MOST_LOST`).
+    safe, and a repair that changes no SL is tried.  The result is still ``best``, marked as unsafe, if this repair
+    fails, has no safe rounds either, or has a much lower all-to-all rate (:data:`MOST_LOST`).
     """
     request = context.request
     was, now = request.translated.routing.sl, best.found.routing.sl
     if np.array_equal(np.broadcast_to(was, now.shape), now) or has_safe_rounds(request, best.found):
         return best
+    best = replace(best, is_unsafe=True)
     found = repair_tables(replace(context, keeps_sls=True), Budget())
     if isinstance(found, Refusal) or lacks_switch_traffic(found.found) > lacks_switch_traffic(best.found):
         return best

@@ -11,7 +11,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.formats.fabric_files import read_fabric
 from routing.publish import Demand, admit
-from routing.reroute import Published, Stability, choose, reroute
+from routing.reroute import Published, Stability, choose, outcome, reroute
 from routing.reroute.budget import Budget
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.statistics import RerouteStatistics
@@ -93,6 +93,14 @@ def test_restored_and_balanced_entries_do_not_count_as_changes(changed, restored
     found = replace(without(*STEPS["change_fewest_entries"]), broken=1, changed=changed)
     candidate = Candidate(found, missing=2, restored=restored, balanced=balanced)
     assert candidate.changes_too_many(Budget(changes=3)) == too_many
+
+
+def test_few_changes_are_never_too_many_in_large_tables(monkeypatch):
+    found = replace(without(*STEPS["keep_sls"]), broken=1)
+    few, more = (Candidate(replace(found, changed=changed), missing=1, restored=0) for changed in (256, 257))
+    assert few.changes_too_many(Budget())
+    monkeypatch.setattr(outcome, "LARGEST_SMALL_TABLE", 0)
+    assert not few.changes_too_many(Budget()) and more.changes_too_many(Budget())
 
 
 def test_reports_have_the_keys_of_the_figures_that_were_counted():

@@ -1,5 +1,7 @@
 """Check that re-routes keep the SLs of all packets if no safe rounds lead to tables with other SLs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,9 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.faults import apply_faults, parse_fault
 from routing.formats.fabric_files import read_fabric
-from routing.reroute import Published, Stability, choose, reroute
+from routing.reroute import Published, Stability, choose, context, reroute
 from routing.reroute.installed import installed
-from routing.reroute.strategies import fallbacks
+from routing.reroute.strategies import fallbacks, further_moves
 from routing.topologies import generate
 
 # In the first case, the repair kernel finds paths with the old SLs.  In the second case, paths to other LIDs have to
@@ -61,6 +63,21 @@ def test_only_a_move_of_other_paths_completes_the_columns(monkeypatch):
     monkeypatch.setattr(fallbacks, "KEEPING_SLS", rows)
     for before, after in changed(*CASES[1]):
         assert schedule(before, after) is None
+
+
+def test_large_tables_get_other_sls_without_further_searches_if_many_columns_fail(monkeypatch):
+    for module in (context, further_moves):
+        monkeypatch.setattr(module, "LARGEST_SMALL_TABLE", 0)
+    monkeypatch.setattr(context, "LEAST_FAILED", 1)
+    monkeypatch.setattr(context, "PART_FAILED", 1 << 20)
+    steps = tuple(replace(row, step=None) for row in fallbacks.KEEPING_SLS)  # A call would raise a TypeError.
+    monkeypatch.setattr(fallbacks, "KEEPING_SLS", steps)
+    monkeypatch.setattr(further_moves, "_is_worth_a_search", None)
+    fabric, options = generate("torus", ["6x6x6"], cas=2), EngineOptions(threads=1, vls=8)
+    routing = ENGINES["nue"].route(fabric, options)
+    baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
+    lost = reroute(ENGINES["nue"], options, baseline, fabric.without_links([81]), baseline=baseline)
+    assert lost.proof.certified and lost.statistics.changed_sls
 
 
 def test_other_sls_are_used_if_the_old_sls_cost_much_capacity():

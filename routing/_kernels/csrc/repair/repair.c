@@ -218,12 +218,15 @@ static void withdraw_all(repair_state *job, const int32_t *first, const int32_t 
 static void run(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                 uint8_t *done)
 {
+    int32_t failed = 0;
     for (int32_t lid = 0; lid < job->f->lids; lid++) {
         const int32_t count = first[lid + 1] - first[lid];
+        const bool given_up = job->f->most_failed && failed > job->f->most_failed;
         ibn_repair_begin_column(job, lid);
-        done[lid] = count == 0               ? NOTHING_MISSING
-                    : treatment[lid] == SKIP ? FAILED
-                                             : treat(job, missing + first[lid], count);
+        done[lid] = count == 0                           ? NOTHING_MISSING
+                    : treatment[lid] == SKIP || given_up ? FAILED
+                                                         : treat(job, missing + first[lid], count);
+        failed += done[lid] == FAILED;
     }
 }
 

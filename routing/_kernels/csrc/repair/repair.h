@@ -29,6 +29,7 @@ typedef struct {
     /* whether monotone paths are tried before all other paths.  The channels of a monotone path follow the current
      * topological order.  In ibn_repair_rebalance: whether the new paths must be monotone */
     int32_t monotone_first;
+    int32_t most_failed; /* once more than this number of columns have failed, all further columns fail; 0: no limit */
     const int32_t *first;         /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *src;           /* [C], switch where each channel begins */
     const int32_t *dst;           /* [C], switch where each channel ends */
