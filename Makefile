@@ -81,7 +81,7 @@ $(BIN)/ibnue: $(BIN)/python $(SOURCES)
 	@touch $@
 
 $(BIN)/tox: $(BIN)/python
-	$(BIN)/python -m pip install --quiet 'tox>=4.11'
+	$(BIN)/python -m pip install --quiet --no-compile 'tox>=4.11'
 	@touch $@
 
 clean: ## everything that was built
