@@ -31,7 +31,7 @@ import hashlib
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.topologies import generate
-dragonfly, tree = generate("dragonfly", ["4", "2", "1", "5"]), generate("kary-ntree", ["3", "3"])
+dragonfly, tree = generate("dragonfly", ["4", "2", "2", "9"]), generate("kary-ntree", ["3", "3"])
 torus = generate("torus", ["5x5"]).without_links([0, 60])
 hyperx = generate("hyperx", ["4x3"], cas=2, lmc=1).without_links([0, 10])
 fabrics = {"ftree": tree, "dor": torus, "torus-2qos": torus, "hyperx": hyperx}
