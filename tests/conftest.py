@@ -58,7 +58,7 @@ def after_the_first_process(config):
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session):
     """Collect the tests without garbage collection, and exclude the collected objects from later garbage
-    collections.  These collections are rare, because they took a twentieth of the time of the tests.
+    collections.  These collections are rare, because they took about 2 % of the time of the tests.
     """
     gc.disable()
     try:
