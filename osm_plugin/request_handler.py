@@ -95,7 +95,7 @@ class RequestHandler:
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
         # _balanced: tables for which no further search for a better balance is made
-        # _failures: number of such searches that failed in a row
+        # _failures: number of searches that failed with an error, counted for the tables in force
         self._balanced: Routing | None = None
         self._failures = 0
         self._precomputed: Precomputed | None = None  # data that the next re-route of the tables in force needs
@@ -344,11 +344,14 @@ class RequestHandler:
         A failed search is repeated, because its cause may pass, such as a lack of memory.
         """
         if start.before is None or start.decision is not Decision.REBALANCE:
+            self._failures = 0  # The next search may be for other tables.
             return
         self._failures = self._failures + 1 if made.problem else 0
         if made.problem:
             self.state.remark(f"rebalancing failed ({self._failures} of {MOST_FAILURES} attempts): {made.problem}")
-        if made.decision is Decision.KEEP and self._failures % MOST_FAILURES == 0:
+        # No further search is made after a search without an error that found no better balance, or after the last
+        # attempt.
+        if made.decision is Decision.KEEP and self._failures in (0, MOST_FAILURES):
             self._balanced, self._failures = start.before.routing, 0
 
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:

@@ -48,6 +48,8 @@ class Plan:
         LFT entries.  The other figures are rates, divided by the rates with the previous tables; their keys are those
         of :meth:`routing.reroute.CapacityKept.as_dict`.  Unknown figures are left out.  Empty if there were no previous
         tables.
+    problem
+        The error of a search for a better balance, as text for the log; "" if there was no search or no error.
     """
 
     tables: VerifiedTables

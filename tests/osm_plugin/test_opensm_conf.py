@@ -254,6 +254,17 @@ def test_a_search_for_a_better_balance_that_fails_is_made_three_times(bench, mon
     assert ["rebalancing" in note for note in notes[5:]] == [False, False, False, True] and len(tried) == 4
 
 
+def test_failed_searches_for_a_better_balance_are_counted_for_each_tables(bench, monkeypatch):
+    monkeypatch.setattr("osm_plugin.route_or_reroute.spread", lambda *_, **__: 1 // 0)
+    less, fewer = FABRIC.without_links([0]), FABRIC.without_links([0, 5])
+    found = []
+    for fabric in (FABRIC, less, less, less, fewer, fewer, fewer, fewer, fewer):
+        note = bench.ask("updn", "", fabric)["note"]
+        bench.worker.finish_publication()
+        found += re.findall(r"failed \((\d) of 3 attempts", note) or ["-"]
+    assert "".join(found) == "--12-123-"
+
+
 def test_an_attempt_that_fails_leaves_no_line_about_the_state(bench):
     bench.ask("updn")
     bench.worker.finish_publication()
