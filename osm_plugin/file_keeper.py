@@ -19,9 +19,14 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import subprocess
 
 _LONGEST_MESSAGE = 1 << 16
+_PIECE = 1 << 16
+"""Number of bytes that are copied at once."""
 _PR_SET_PDEATHSIG = 1
 MOST_SENT = 4
 """Maximum number of requests that are sent before an answer arrives.
@@ -76,7 +81,7 @@ class FileKeeper:
     """
 
     def __init__(self) -> None:
-        self._process: Any = None  # a subprocess.Popen
+        self._process: subprocess.Popen[bytes] | None = None
         self.link: socket.socket | None = None
         self._tasks: deque[_Task] = deque()
         self._sent: deque[_Task] = deque()
@@ -228,7 +233,9 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
         content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
         try:
             with open(source, "rb", closefd=False) as whole, open(content, "wb", closefd=False) as copy:
-                copy.writelines(whole)
+                # The file may be another program's file, which is long and has no newline.
+                while piece := whole.read(_PIECE):
+                    copy.write(piece)
         except OSError:
             os.close(content)
             raise
@@ -263,7 +270,8 @@ def _put(path: str, content: int) -> dict[str, Any]:
     try:
         with open(content, "rb", closefd=False) as whole, open(part, "xb") as copy:  # noqa: PTH123
             whole.seek(0)
-            copy.writelines(whole)
+            while piece := whole.read(_PIECE):
+                copy.write(piece)
         os.replace(part, target)  # noqa: PTH105
     except BaseException:
         with suppress(OSError):
