@@ -225,22 +225,16 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
             return {"stamp": None, "problem": "is a device"}, None
         if _stamp(about) == stamp:
             return {"stamp": stamp, "problem": ""}, None
-        source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        source = open(path, "rb")  # noqa: PTH123, SIM115
     except (FileNotFoundError, NotADirectoryError):
         return {"stamp": None, "problem": ""}, None
-    try:
-        found = _stamp(os.fstat(source))
-        content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
-        try:
-            with open(source, "rb", closefd=False) as whole, open(content, "wb", closefd=False) as copy:
-                # The file may be another program's file, which is long and has no newline.
-                while piece := whole.read(_PIECE):
-                    copy.write(piece)
-        except OSError:
-            os.close(content)
-            raise
-    finally:
-        os.close(source)
+    with source, open(os.memfd_create("ibnue-state", os.MFD_CLOEXEC), "wb") as copy:  # noqa: PTH123
+        found = _stamp(os.fstat(source.fileno()))
+        # The file may be another program's file, which is long and has no newline.
+        while piece := source.read(_PIECE):
+            copy.write(piece)
+        copy.flush()
+        content = os.dup(copy.fileno())
     return {"stamp": found, "problem": ""}, content
 
 
