@@ -388,9 +388,8 @@ class Host:
         if engine is not None and in_force == "ibnue-" + engine.removeprefix("ibnue-"):
             return []
         if self._shadow is not None and not self._shadow.alive:
-            self._remarks += [
-                f"the worker that checks tables {self._shadow.exit_description()}; another one is started"
-            ]
+            how = self._shadow.exit_description()
+            self._remarks.append(f"the worker that checks tables {how}; another one is started")
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
@@ -428,9 +427,9 @@ class Host:
             self._shadow.send(message)
         except ConnectionError:
             # The worker has closed its end of the connection: it has ended since the call of :meth:`shadow`, or it
-            # has become unusable.  The next call of :meth:`shadow` reports how the worker ended, and starts another
-            # worker.
-            self._shadow.process.kill()
+            # has become unusable.  A worker that is just ending gets a second to end, so that its own exit status is
+            # known.  The next call of :meth:`shadow` reports how the worker ended, and starts another worker.
+            self._shadow.kill(grace=1.0)
         except OSError as problem:
             raise RoutingError(f"the worker that checks tables accepts no message: {problem.strerror}") from None
 

@@ -150,7 +150,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self._routes = module == "worker"  # The module "shadow" only checks and compares tables.
         self.hello: dict[str, Any] | None = None
-        self._refused = False  # whether the worker was killed because its protocol differs from the host's
+        self._killed = False  # whether the host has killed the worker, which could not be used
         # Samples of listen(): the worker's CPU time in clock ticks (None: unknown), and the time (time.monotonic()) of
         # the last sample in which the CPU time had changed or a thread was runnable.
         self._used: int | None = None
@@ -189,9 +189,9 @@ class WorkerProcess:
     def crashed(self) -> bool:
         """Return whether the worker has ended by itself, possibly because of the tables that the worker has read.
 
-        The result is false if the worker could not load its package, or was killed because of its protocol.
+        The result is false if the worker could not load its package, or was killed by the host.
         """
-        return not self._refused and self.process.poll() not in {None, NOT_LOADED}
+        return not self._killed and self.process.poll() not in {None, NOT_LOADED}
 
     def listen(self) -> None:
         """Record for :meth:`computes` whether the worker has used CPU time since the last call, or is runnable.
@@ -304,7 +304,7 @@ class WorkerProcess:
             raise EnvironmentProblem("the worker was not ready in time", remedy="raise start_deadline")
         spoken = self.hello.get("protocol")
         if spoken != protocol():
-            self.hello, self._refused = None, True
+            self.hello = None
             self.kill()
             raise EnvironmentProblem(
                 f"the worker has protocol {spoken}, the library {protocol()}: ibnue was replaced while OpenSM ran; "
@@ -316,7 +316,9 @@ class WorkerProcess:
         self._reaper.join(1.0)
         code = self.process.returncode
         how = "closed its connection" if code is None else f"ended with status {code}"
-        if code is not None and code < 0:
+        if self._killed:
+            how = "could not be used, so the plugin killed it"
+        elif code is not None and code < 0:
             # The kernel kills a process by SIGKILL if memory is full.  Then the worker's log has no reason.
             how = f"was killed by signal {-code}" + " (perhaps out of memory: see dmesg)" * (-code == signal.SIGKILL)
         return how + self.likely_cause()
@@ -362,7 +364,9 @@ class WorkerProcess:
         self.socket.close()
         os.close(self.memory)
 
-    def kill(self) -> None:
-        """Kill the worker, and wait for at most 5 s until it has ended."""
+    def kill(self, grace: float = 0.0) -> None:
+        """Kill the worker if it does not end within ``grace`` seconds, and wait for at most 5 s until it has ended."""
+        self._reaper.join(grace)
+        self._killed = self._killed or self.alive
         self.process.kill()
         self._reaper.join(5.0)

@@ -10,6 +10,7 @@ import resource
 import signal
 import socket
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from waiting import AMPLE, until
 
 import osm_plugin
 from osm_plugin.build_info import protocol
-from osm_plugin.file_keeper import _inspect
+from osm_plugin.file_keeper import _inspect, _put
 from osm_plugin.host import Host, WorkerReplaced
 from osm_plugin.last_good import ConfigFile
 from osm_plugin.worker_process import WorkerProcess
@@ -387,6 +388,19 @@ def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp
     assert host.check_worker() == f"the worker that checks tables {KILLED}; another one is started"
 
 
+def test_memory_is_no_cause_if_the_plugin_killed_the_worker(host, tmp_path):
+    config = tmp_path / "ibnue.toml"
+    config.write_text("shadow = 'nue'\n")
+    host.start(f"--config {config}", str(tmp_path / "opensm.log"))
+    host.shadow("minhop")
+    os.kill(host._shadow.process.pid, signal.SIGSTOP)  # The worker lives on after the end of its connection.
+    host._shadow.socket.shutdown(socket.SHUT_RDWR)
+    host.shadow_send("minhop", False, 1)
+    host.shadow("minhop")
+    how = "could not be used, so the plugin killed it"
+    assert host.check_worker() == f"the worker that checks tables {how}; another one is started"
+
+
 @pytest.mark.parametrize(
     ("configured", "in_force", "checked"),
     [
@@ -411,6 +425,7 @@ def test_a_worker_of_another_protocol_is_dead_once_it_is_refused(host, tmp_path,
         with pytest.raises(EnvironmentProblem, match="has protocol"):
             host.start("", str(tmp_path / "opensm.log"))
         assert not host._worker.alive and not host._worker.crashed
+        assert host._worker.exit_description() == "could not be used, so the plugin killed it"
 
 
 def test_a_worker_of_a_user_who_is_not_there_leaves_no_file_open():
@@ -436,3 +451,17 @@ def test_a_state_file_that_cannot_be_read_leaves_no_file_open(tmp_path):
         with pytest.raises(IsADirectoryError):
             _inspect(str(tmp_path), None)
     assert open_files() == before
+
+
+def test_a_long_file_without_newlines_is_copied_in_pieces(tmp_path):
+    with (tmp_path / "zeros").open("wb") as zeros:
+        zeros.truncate(8 << 20)
+    tracemalloc.start()
+    try:
+        _, content = _inspect(str(tmp_path / "zeros"), None)
+        _put(str(tmp_path / "copy"), content)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    os.close(content)
+    assert (tmp_path / "copy").read_bytes() == bytes(8 << 20)
