@@ -117,13 +117,14 @@ def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
 
 
 def _check_vls(found: Mapping[str, Any], snapshot: Snapshot) -> None:
+    """Raise OptionError if the options ``found`` ask for more data VLs, or a higher first VL, than OpenSM sets up."""
     remedy = "raise OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf"
-    for name, lowest, lower in (("vls", 1, "vls"), ("first_vl", 0, "first_vl or lash_start_vl")):
+    for name, smallest, options in (("vls", 1, "vls"), ("first_vl", 0, "first_vl or lash_start_vl")):
         value = found.get(name)
-        if isinstance(value, int) and value >= snapshot.data_vls + lowest:
+        if isinstance(value, int) and value >= snapshot.data_vls + smallest:
             raise OptionError(
                 f"{name} = {value}, but OpenSM sets up {count_noun(snapshot.data_vls, 'data VL')} on this fabric",
-                remedy=f"{remedy}, or lower {lower}",
+                remedy=f"{remedy}, or lower {options}",
             )
 
 

@@ -103,6 +103,9 @@ def find_schedule(
     some of the rounds found begin only when packets have left the fabric.  The second search is left out if the tables
     have more than :data:`MOST_TRACED` entries, or if too many columns change.  Rounds that remove old entries are the
     last choice (:mod:`~routing.deadlock.removal_rounds`).
+
+    No search follows if the old tables alone, or the new tables alone, have a credit loop of packets with old and new
+    SLs.  Then no order of writing is safe.
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -110,7 +113,9 @@ def find_schedule(
     waiting, large = MixedDependencies(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
     changes = _traced(waiting) if known is None else None
     base = None if known is None else _known_base(waiting, known)
-    base = base if changes is None else changes[2][0] | changes[2][1]
+    if changes is not None:
+        before, after = changes[2]
+        base = before | after
     schedule = None if base is None else rounds_per_lid(waiting, base)
     again = schedule is None or not (large or (known is not None and not schedule.first_draining_round))
     if again and mixture.before.size <= MOST_TRACED:

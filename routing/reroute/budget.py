@@ -13,7 +13,7 @@ LARGEST_MEDIUM_TABLE = 1 << 22
 fabrics, these traces would delay the new tables too much.
 """
 
-FEW_CHANGES = 256
+NEVER_TOO_MANY = 256
 """In large tables, this number of changed entries is never too many, whatever the number of missing entries.  A search
 for fewer changes would take longer than the repair.
 """

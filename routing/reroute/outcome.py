@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routing.reroute.budget import FEW_CHANGES, LARGEST_SMALL_TABLE, Budget
+from routing.reroute.budget import LARGEST_SMALL_TABLE, NEVER_TOO_MANY, Budget
 from routing.reroute.values import Published, Rerouted
 
 
@@ -41,9 +41,9 @@ class Candidate:
         """Return whether the tables change so many entries that further strategies should be tried.
 
         The limit is a number of changes for each missing entry.  Restored entries and moves for balance do not count.
-        In large tables, the limit is at least :data:`.budget.FEW_CHANGES`.
+        In large tables, the limit is at least :data:`.budget.NEVER_TOO_MANY`.
         """
-        few = FEW_CHANGES if self.found.routing.lft.size > LARGEST_SMALL_TABLE else 0
+        few = NEVER_TOO_MANY if self.found.routing.lft.size > LARGEST_SMALL_TABLE else 0
         most = max(few, budget.changes * max(self.found.broken, self.missing))
         return self.found.changed - self.restored - self.balanced > most
 

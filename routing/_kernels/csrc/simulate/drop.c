@@ -50,7 +50,7 @@ void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     sim->counters[c].discards++;
     if (!channel->vls)
         channel->wait += sim->now > channel->busy ? sim->now - channel->busy : 0;
-    sim->vc[packet->vc].held -= packet->blocks;
+    sim->vc[packet->vc].held = (int32_t)((uint32_t)sim->vc[packet->vc].held - (uint32_t)packet->blocks);
     if (sim->options.single_fifo)
         ibn_simulate_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
     ibn_simulate_lose(sim, p);

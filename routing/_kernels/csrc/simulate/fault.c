@@ -38,9 +38,11 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
     if (packet->vc == IBN_NONE) {
         ibn_simulate_adaptive_lose_saved(sim, subject);
     } else {
-        sim->vc[packet->vc].flying -= packet->blocks;
+        ibn_vc *vc = &sim->vc[packet->vc];
+        /* Without readers, this counter may have wrapped around, so the difference is unsigned. */
+        vc->flying = (int32_t)((uint32_t)vc->flying - (uint32_t)packet->blocks);
         /* Return the credits of the lost packet, because the sender needs all credits when the link comes up again. */
-        sim->vc[packet->vc].fccl += packet->blocks;
+        vc->fccl += packet->blocks;
     }
     sim->counters[c].down++;
     ibn_simulate_gone(sim, subject);
