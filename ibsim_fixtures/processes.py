@@ -45,6 +45,9 @@ PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
 of ibdmchk, are needed only for some functions.
 """
 
+IN_MEMORY, SMALL_FILES_ROOM = "/dev/shm", 16 << 20
+"""A file system in memory, and the number of bytes that have to be free there for the small files of the lab."""
+
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
 
@@ -93,10 +96,12 @@ def find_umad2sim() -> Path:
 def small_files_folder() -> str | None:
     """Return the parent folder for temporary folders with many small files; None: Python's default.
 
-    The result is a file system in memory, unless the environment variable ``TMPDIR`` names a folder.  Each program that
-    is connected to ibsim creates and removes a hundred files, which takes three times as long on a disk.
+    The result is a file system in memory, unless it has little room, or the environment variable ``TMPDIR`` names a
+    folder.  Each program that is connected to ibsim creates and removes a hundred files, which takes three times as
+    long on a disk.
     """
-    return "/dev/shm" if "TMPDIR" not in os.environ and os.access("/dev/shm", os.W_OK | os.X_OK) else None
+    usable = "TMPDIR" not in os.environ and os.access(IN_MEMORY, os.W_OK | os.X_OK)
+    return IN_MEMORY if usable and shutil.disk_usage(IN_MEMORY).free >= SMALL_FILES_ROOM else None
 
 
 def missing_packages(programs: Sequence[str] = PROGRAMS) -> list[str]:

@@ -21,12 +21,13 @@ from pathlib import Path
 
 import routing
 import routing.cli.__main__ as program
+from ibsim_fixtures.processes import kill_with_parent
 from routing.cli import main
 
 CLIENT = """
 import array, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
-    server.connect(sys.argv[1])
+    server.connect("\\0" + sys.argv[1])
     streams = array.array("i", [0, 1, 2])
     server.sendmsg([b"s"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
     variables = [f"{name}={value}" for name, value in os.environ.items()]
@@ -42,18 +43,19 @@ SERVER = "import command_server; command_server.serve()"
 def shell_function(folder: Path, environment: dict[str, str]) -> Iterator[str]:
     """Run a server, and return the definition of a shell function ``ibnue`` that runs commands through the server.
 
-    The server's socket is in ``folder``.
+    ``folder`` is the working directory of the server.  The name of the server's socket is abstract, because the path of
+    a socket may have only 107 bytes.
     """
-    address = folder / "commands"
+    name = f"ibnue-commands-{os.getpid()}-{os.urandom(4).hex()}"
     folders = [*environment["PYTHONPATH"].split(os.pathsep), str(Path(__file__).parent)]
     server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, address],
+        kill_with_parent([sys.executable, "-c", SERVER, name]),
         cwd=folder, env={**environment, "PYTHONPATH": os.pathsep.join(folders)},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
     )  # fmt: skip
     try:
         assert server.stdout.readline() == b"ready\n"
-        words = [sys.executable, "-I", "-S", "-c", CLIENT, str(address)]
+        words = [sys.executable, "-I", "-S", "-c", CLIENT, name]
         yield f'ibnue() {{ {shlex.join(words)} "$@"; }}\n'
     finally:
         server.kill()
@@ -72,7 +74,7 @@ def _serve() -> None:
         with contextlib.suppress(ImportError):  # of optional packages
             importlib.import_module(module.name)
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(sys.argv[1])
+        listening.bind("\0" + sys.argv[1])
         listening.listen()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The server does not wait for its processes.
         sys.stdout.write("ready\n")

@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 
-from osm_plugin.install import FOR_ONE_RUN, LIBRARY, InstalledPlugin, install
+from osm_plugin.install import LIBRARY, InstalledPlugin, install
 
 
 def built_once(tmp_path_factory, name, build):
@@ -46,5 +46,5 @@ def copied_plugin(tmp_path_factory):
 
 
 def plugin_build(tmp_path_factory):
-    """Return the folder with ``libibnue.so`` for the installed OpenSM."""
-    return built_once(tmp_path_factory, "plugin", lambda folder: install(libdir=folder, flags=FOR_ONE_RUN))
+    """Return the folder with ``libibnue.so`` for the installed OpenSM, compiled as for users."""
+    return built_once(tmp_path_factory, "plugin", lambda folder: install(libdir=folder))

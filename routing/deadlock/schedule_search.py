@@ -114,8 +114,7 @@ def find_schedule(
     changes = _traced(waiting) if known is None else None
     base = None if known is None else _known_base(waiting, known)
     if changes is not None:
-        before, after = changes[2]
-        base = before | after
+        base = np.bitwise_or(*changes[2])
     schedule = None if base is None else rounds_per_lid(waiting, base)
     again = schedule is None or not (large or (known is not None and not schedule.first_draining_round))
     if again and mixture.before.size <= MOST_TRACED:

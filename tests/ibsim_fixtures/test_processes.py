@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ibsim_fixtures.processes import Child, kill_with_parent, run_to_end
+from ibsim_fixtures import processes
+from ibsim_fixtures.processes import Child, kill_with_parent, run_to_end, small_files_folder
 
 pytestmark = pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
 
@@ -27,6 +28,21 @@ def test_nothing_runs_whose_parent_has_gone_before_the_kernel_was_reported(tmp_p
     between = ["sh", "-c", '"$@"; exit 0', "sh", *kill_with_parent(["touch", tmp_path / "ran"])]
     subprocess.run(between, check=True)
     assert not (tmp_path / "ran").exists()
+
+
+def test_small_files_are_in_memory_only_where_there_is_room_and_no_other_folder_is_named(monkeypatch, tmp_path):
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(processes, "IN_MEMORY", str(tmp_path))
+    monkeypatch.setattr(processes, "SMALL_FILES_ROOM", 1)
+    assert small_files_folder() == str(tmp_path)
+    monkeypatch.setattr(processes, "SMALL_FILES_ROOM", shutil.disk_usage(tmp_path).total + 1)
+    assert small_files_folder() is None
+    monkeypatch.setattr(processes, "SMALL_FILES_ROOM", 1)
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    assert small_files_folder() is None
+    monkeypatch.delenv("TMPDIR")
+    monkeypatch.setattr(processes, "IN_MEMORY", str(tmp_path / "missing"))
+    assert small_files_folder() is None
 
 
 class Interrupted(Exception):

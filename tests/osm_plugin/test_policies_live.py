@@ -104,7 +104,7 @@ class Bench:
         until(lambda: len(counted(opensm)) >= sweeps and counted(opensm)[-1] == expected)
         # One shell runs all programs, because the start of a program by the lab takes longer than its query.
         smpquery = find_program("smpquery")
-        queries = [f"{smpquery} portinfo {lid} {port}" for (_, port), (lid, _, _) in wanted.items()]
+        queries = [f"timeout 60 {smpquery} portinfo {lid} {port}" for (_, port), (lid, _, _) in wanted.items()]
         found = re.findall(r"^HoqLife:\.*(\d+)", self.ibsim.run("sh", "-ec", "\n".join(queries)), re.M)
         assert list(map(int, found)) == [usual if life is None else life for _, life, usual in wanted.values()]
         return requests, differ

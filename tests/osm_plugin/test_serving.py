@@ -68,7 +68,7 @@ def mortal_python(mortal_venv):
 
 
 @pytest.fixture
-def mortal_plugin(mortal_venv):
+def mortal_plugin(mortal_venv, mortal_python):
     """Return a folder with a libibnue.so that uses the interpreter ``mortal_python``."""
     return mortal_venv[1]
 

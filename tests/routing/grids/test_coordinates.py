@@ -271,6 +271,7 @@ def test_switches_with_few_links_may_belong_to_the_grid(name, size, ends, expect
 SWAPPED_BESIDE_ONE_LINK = [
     ("torus", "5x5x5", "swap sw2.2.2/1 sw3.4.3/2"),  # 15 times the work of the next case
     ("hyperx", "5x4", "swap sw2.2/1 sw3.3/2"),
+    ("torus", "5x5", "swap sw2.2/1 sw3.4/2"),
 ]
 
 

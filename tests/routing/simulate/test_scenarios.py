@@ -16,7 +16,6 @@ LONG = {
     ("request-grant", "delay with and without 8 hotspots, reserved buffers, no speedup"),
     # Other cases of these scenarios have fewer or more packets or VLs.
     ("adaptive-escape", "Up*/Down*, eleven packets of each CA under way"),
-    ("adaptive-escape", "Up*/Down*, six packets of each CA under way"),
     ("adaptive-torus", "CAs send on two VLs"),
     ("adaptive-two-cas", "any number under way"),
     ("adaptive-window", "11 packets under way"),
@@ -24,9 +23,7 @@ LONG = {
     ("recovery-paths", "CAs send on all VLs"),
     ("recovery-paths", "eleven packets of each CA under way"),
     ("request-grant", "implicit rate regulation, links of 1.2 times the rate"),
-    # test_detection.py compares detection by flow control with flags that are kept at each tick, and checks that this
-    # detection suspects a channel of every deadlock.
-    ("detection", "a deadlock that stays, by flow control"),
+    # The case "a deadlock that stays, by flow control" shows the same rule.
     ("detection", "tables without a credit loop, by flow control"),
     # The scenario "link-disjoint" compares the same tables on a smaller fabric.
     ("link-disjoint-slimfly", None),
