@@ -196,14 +196,6 @@ class Lab:
         found = zip(keys, rows, strict=True)
         return {(owner.guid, entry, leave): row for (owner, entry, leave), row in found if row is not None}
 
-    def vl_weights(self, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
-        """Read the VL arbitration weights of ports, which are pairs (LID, port).
-
-        The result has, for each port, a dictionary with the weight of each VL.  The weight is summed over the first 32
-        entries of the low-priority and of the high-priority VLArb table.  A port that did not answer has None instead.
-        """
-        return mad_client.arbitration(self.ibsim, ports)
-
     def ibdmchk(self, *, sls: Mapping[tuple[int, int], int] | None = None, switches: bool = False) -> Verdict:
         """Check the tables in OpenSM's dumps for credit loops with ibdmchk, an independent program.
 

@@ -27,7 +27,6 @@ SOURCES = (
     "readback.c", "view.c", "watch.c", "delivery.c", "partitions.c",
     "abi.c", "build.c",
 )  # fmt: skip
-HEADERS = ("abi.h", "host.h", "layout.h", "shim.h", "view.h")
 
 
 @dataclass(frozen=True)

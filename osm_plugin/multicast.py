@@ -126,7 +126,4 @@ def _root(
     guids = fabric.switch_guid[rows].tolist()
     named = [int(rows[guids.index(guid)]) for guid in roots if guid in guids]
     named += [row for row in rows.tolist() if fabric.labels[row] == name]
-    if named:
-        return named[0]
-    farthest = hops[np.ix_(rows, fabric.switch_lid[rows])].max(axis=0)
-    return int(rows[farthest.argmin()])
+    return named[0] if named else int(rows[hops[np.ix_(rows, fabric.switch_lid[rows])].max(axis=0).argmin()])

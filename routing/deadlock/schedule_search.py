@@ -113,8 +113,7 @@ def find_schedule(
     waiting, large = MixedDependencies(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
     changes = _traced(waiting) if known is None else None
     base = None if known is None else _known_base(waiting, known)
-    if changes is not None:
-        base = np.bitwise_or(*changes[2])
+    base = base if changes is None else np.bitwise_or(*changes[2])
     schedule = None if base is None else rounds_per_lid(waiting, base)
     again = schedule is None or not (large or (known is not None and not schedule.first_draining_round))
     if again and mixture.before.size <= MOST_TRACED:

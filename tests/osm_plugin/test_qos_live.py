@@ -12,6 +12,8 @@ from campaigns import some_of
 from plugin_lab import logged
 from waiting import until
 
+from ibsim_fixtures import mad_client
+
 pytestmark = pytest.mark.lab
 
 ENGINES = {1: "ibnue-nue", 2: "ibnue-dfsssp", 8: "ibnue-dfsssp"}
@@ -93,7 +95,8 @@ class Walk:
         return used
 
     def assert_arbiters_serve(self, used):
-        found = self.lab.vl_weights([(int(self.fabric.switch_lid[switch]), port) for switch, port in used])
+        ports = [(int(self.fabric.switch_lid[switch]), port) for switch, port in used]
+        found = mad_client.arbitration(self.lab.ibsim, ports)
         for vls, weights in zip(used.values(), found, strict=True):
             assert weights is not None
             assert all(weights.get(vl, 0) > 0 for vl in vls), (vls, weights)
