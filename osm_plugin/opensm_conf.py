@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from osm_plugin.silent_files import not_answered
-from routing.engines import ENGINES
+from routing.engines import ENGINES, OWN
 from routing.engines.base import offers_of
 from routing.errors import IbnueError
 from routing.formats.guid_files import read_guid_list
@@ -113,7 +114,8 @@ Take = Callable[[str, AcceptedOptions], None]
 class Option:
     """How the plugin handles one option of opensm.conf.
 
-    If some engines declare the option (:class:`routing.engines.base.Offers`), the option applies only to these engines.
+    If ``engines`` is not empty, or if engines of other packages declare the option
+    (:class:`routing.engines.base.Offers`), the option applies only to all these engines.
 
     Attributes
     ----------
@@ -128,6 +130,9 @@ class Option:
     served
         Whether an option without ``take`` still has its effect, because OpenSM itself applies it or all tables satisfy
         it.
+    engines
+        Engines of this package that declare the option.  Their declarations are repeated here, so that a request does
+        not have to import the modules of all engines.
     """
 
     name: str
@@ -135,6 +140,7 @@ class Option:
     take: Take | None = None
     usual: str = ""
     served: bool = False
+    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,10 +206,10 @@ def take_over(
 def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions, silent: Collection[Path]) -> Verdict:
     if option.take is None:
         return Verdict(option.name, value, option.served, option.about)
-    # All engines are loaded only for an option that this engine does not declare.
-    declared = option.name in offers_of(ENGINES.get(engine)).opensm_options
-    names = [] if declared else [n for n, known in ENGINES.items() if option.name in offers_of(known).opensm_options]
-    if names:
+    # Engines of other packages are already loaded.
+    others = [n for n in ENGINES if n not in OWN and option.name in offers_of(ENGINES[n]).opensm_options]
+    names = [*option.engines, *others]
+    if names and engine not in names:
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         if Path(value) in silent:
@@ -223,13 +229,10 @@ def foreign_options(path: str | None) -> dict[str, str]:
 
     If the file cannot be read, return no options.  OpenSM itself continues without the file, too.
     """
-    if path is None:
-        return {}
-    try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
-    found = OpensmConf.of_settings(settings_in(text))
+    found = OpensmConf()
+    if path is not None:
+        with suppress(OSError):
+            found = OpensmConf.of_settings(settings_in(Path(path).read_text(encoding="utf-8", errors="replace")))
     return {name: found.values[name] for name in FOREIGN if name in found.values}
 
 
@@ -321,7 +324,8 @@ FOREIGN = ("mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sortin
 """Options that other builds of OpenSM know, and that OpenSM 3.3.23 ignores."""
 
 OPTIONS: tuple[Option, ...] = (
-    Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are ignored", _roots),
+    Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are ignored", _roots,
+           engines=("auto", "updn", "ftree", "mud", "dnup", "lturn")),
     Option("connect_roots", "every switch can already reach every other one, also the roots", served=True,
            usual="FALSE"),
     Option("hop_weights_file", "for balance, the link at the port counts as this many times slower", _weights),
@@ -332,8 +336,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("scatter_ports", "seed of all random choices", _seed, usual="0"),
     Option("port_shifting", _ALL_TOGETHER, usual="FALSE"),
     Option("port_profile_switch_nodes", "paths to switches carry little traffic, and are not balanced", usual="FALSE"),
-    Option("cn_guid_file", "compute nodes; their switches are the leaves of the tree", _nodes("cn_guid_file")),
-    Option("io_guid_file", "I/O nodes; all other nodes are compute nodes", _nodes("io_guid_file")),
+    Option("cn_guid_file", "compute nodes; their switches are the leaves of the tree", _nodes("cn_guid_file"),
+           engines=("ftree",)),
+    Option("io_guid_file", "I/O nodes; all other nodes are compute nodes", _nodes("io_guid_file"), engines=("ftree",)),
     Option("max_reverse_hops", "pairs without a path up and then down always get a longer path", usual="0"),
     Option("quasi_ftree_indexing", "ftree supports every tree", usual="FALSE"),
     Option("remote_guid_sorting", "no engine prefers ports by their order", usual="FALSE"),
@@ -343,8 +348,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("mc_primary_root_guid", "root switch of multicast trees", _multicast_root),
     Option("mc_secondary_root_guid", "root switch of multicast trees if the primary root is missing", _multicast_root),
     Option("do_mesh_analysis", "lash finds grids and tori by itself", served=True, usual="FALSE"),
-    Option("lash_start_vl", "first VL of lash", _first_vl, usual="0"),
-    Option("nue_max_num_vls", "maximum number of VLs of nue", _most_vls, usual="1"),
+    Option("lash_start_vl", "first VL of lash", _first_vl, usual="0", engines=("lash",)),
+    Option("nue_max_num_vls", "maximum number of VLs of nue", _most_vls, usual="1", engines=("nue",)),
     Option("nue_include_switches", "routes to switches are always proven", served=True, usual="FALSE"),
     Option("use_optimized_slvl", "SL-to-VL tables are written port by port", usual="FALSE"),
     Option("lid_matrix_dump_file", "it is for OpenSM's engine named file"),

@@ -3,7 +3,7 @@
 The host inside OpenSM starts the worker, and passes the descriptors of a socket and of shared memory to it.  The worker
 loads the kernels, and reports that it is ready.  While OpenSM discovers the fabric, the worker loads the code of the
 configured engines.  Then the worker answers one request after the other, until OpenSM ends.  While it waits for
-requests, it loads the code of the other engines.
+requests, it imports the modules of the other engines, and later loads the rest of their code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import resource
 import socket
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import wait
@@ -34,7 +33,7 @@ from osm_plugin.staged_update import Change
 from osm_plugin.transition_check import check_transition
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.engines import ENGINES
-from routing.engines.base import Engine, EngineOptions, offers_of
+from routing.engines.base import EngineOptions, offers_of
 from routing.memory import keep_freed_memory
 from routing.publish import verify
 from routing.topologies import generate
@@ -44,33 +43,48 @@ BUG_STATUS = 2
 
 
 IDLE = 5.0
-"""Seconds without a request after which the worker loads the code of one more engine."""
+"""Seconds without a request after which the worker routes a small fabric with one more engine, to load its code."""
 
 
-def load_code(engines: Iterable[Engine]) -> Iterator[str]:
+def import_engines(names: Iterable[str]) -> Iterator[str]:
+    """Import the modules of engines.  Yield the name of each engine when this is done.
+
+    An import may fail while ibnue is being upgraded.  Then the first request for the engine reports the error.
+    """
+    for name in names:
+        with suppress(Exception):
+            ENGINES.get(name)
+        yield name
+
+
+def load_code(names: Iterable[str]) -> Iterator[str]:
     """Load the code of engines: route a small fabric with each engine, and prove the tables.
+
+    If an engine chooses among other engines, import the modules of all engines instead.
 
     Yield the name of each engine when this is done, so that the caller can pause between two engines.
     """
     fabric = generate("ring", ["4"], cas=1)
-    for engine in engines:
-        # Engines that choose among other engines are left out, because they would run those engines a second time.
+    for name in names:
         # Some engines, such as engines for trees, cannot route the small fabric, which is a ring.  The exceptions of
         # these engines are ignored, because the code of an engine is loaded before the engine fails.
         with suppress(Exception):
-            if not offers_of(engine).chooses:
+            if offers_of(engine := ENGINES[name]).chooses:
+                list(import_engines(ENGINES))
+            else:
                 verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
-        yield engine.name
+        yield name
     # Some engines need METIS, but only for large fabrics.  So routing the small fabric has not loaded it.
     import pymetis  # noqa: PLC0415, F401
 
 
-def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later_code: Iterator[str]) -> None:
+def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later: dict[float, Iterator[str]]) -> None:
     """Answer requests until OpenSM closes the socket.
 
     Work that OpenSM does not wait for is done after each answer: checks of transitions, and garbage collection.
-    ``link`` is the socket to OpenSM, and ``handler`` computes the answers.  ``later_code`` is the result of
-    :func:`load_code` for the engines whose code is not loaded yet.
+    ``link`` is the socket to OpenSM, and ``handler`` computes the answers.  ``later`` has iterators that do work while
+    no request waits.  The key of an iterator is a number of seconds.  After this number of seconds without a request,
+    the iterator is advanced by one element.
     """
 
     def send(line: str) -> None:
@@ -84,8 +98,9 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later_co
         while (files := handler.state.writing) is not None and link not in wait([link, files]):
             for line in handler.state.written():
                 send(line)
-        while not wait([link], IDLE) and next(later_code, None) is not None:
-            pass
+        for seconds, steps in later.items():
+            while not wait([link], seconds) and next(steps, None) is not None:
+                pass
         return next_message(link)
 
     def check(change: Change) -> None:
@@ -143,15 +158,15 @@ def main(setup_text: str) -> int:
         handler.prepare(config)
         names = [PREFIX + name for name in plugin_engines()]
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
-        # Load code while OpenSM discovers the fabric, but only of the configured engines.  Another engine is loaded in
-        # serve(), or by the first request that needs it.
+        # Load code while OpenSM discovers the fabric, but only of the configured engines.  serve() imports the modules
+        # of the other engines as soon as no request waits, so that a later upgrade of ibnue does not affect the worker.
         configured = setup["engines"].replace(",", " ").split()
-        deque(load_code(ENGINES[name] for name in ENGINES if PREFIX + name in configured), maxlen=0)
+        list(load_code(name for name in ENGINES if PREFIX + name in configured))
         # The garbage collector is off, because a collection can take longer than a sweep.  serve() collects after each
         # answer instead.  gc.freeze() excludes the present objects from all collections, because loaded modules stay
         # until the process ends.
         gc.freeze()
-        serve(link, handler, log, load_code(ENGINES.values()))
+        serve(link, handler, log, {0.0: import_engines(ENGINES), IDLE: load_code(ENGINES)})
     except Exception:
         log.bug()
         return BUG_STATUS

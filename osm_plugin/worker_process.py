@@ -113,17 +113,6 @@ def _sealed_memory() -> int:
     return memory
 
 
-def _start(
-    command: list[str], descriptors: tuple[int, ...], log: IO[bytes] | None, identity: dict[str, Any]
-) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, with the open files ``descriptors``.  Its output goes to ``log``."""
-    output = log or subprocess.DEVNULL
-    return subprocess.Popen(
-        command, pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-        start_new_session=True, env=clean_environment(), cwd="/", **identity,
-    )  # fmt: skip
-
-
 _REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
 _CHECKED = re.compile(_REPORTED.pattern + r"(ERR IBN32: )?(shadow: (?!bug )|OpenSM's engine )")
 """Pattern of the log lines in which the worker that runs :mod:`osm_plugin.shadow` reports a result.  The line about a
@@ -166,8 +155,12 @@ class WorkerProcess:
         setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "reports": reports, "copies": copies}
         setup["parent"] = os.getpid()
         command = [python, *_SWITCHES, "-c", _BOOT.format(module), *paths, json.dumps(setup)]
+        output = log or subprocess.DEVNULL
         try:
-            self.process = _start(command, (theirs.fileno(), self.memory, reports, *copies), log, identity)
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
+                command, pass_fds=(theirs.fileno(), self.memory, reports, *copies), stdin=subprocess.DEVNULL,
+                stdout=output, stderr=output, start_new_session=True, env=clean_environment(), cwd="/", **identity,
+            )  # fmt: skip
         except OSError as problem:
             self.socket.close()
             os.close(self.memory)

@@ -174,7 +174,7 @@ from routing.publish import verify
 from routing.topologies import generate
 
 fabrics = [generate("torus", ["3x3"], cas=1), generate("xgft", ["2x2", "1x2"]), generate("dragonfly", ["1", "2", "1"])]
-assert list(load_code(ENGINES.values())) == list(ENGINES)
+assert list(load_code(ENGINES)) == list(ENGINES)
 loaded = set(sys.modules)
 for fabric in fabrics:
     for engine in ENGINES.values():

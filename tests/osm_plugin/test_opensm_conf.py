@@ -3,6 +3,8 @@
 import os
 import re
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -17,8 +19,8 @@ from osm_plugin.config import read_config
 from osm_plugin.opensm_conf import FOREIGN, IGNORED_WEIGHT, OPTIONS, OpensmConf, foreign_options, take_over
 from osm_plugin.report import Reporter
 from osm_plugin.request_handler import RequestHandler
-from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
+from routing.engines import ENGINES, OWN
+from routing.engines.base import EngineOptions, offers_of
 from routing.errors import OptionError
 from routing.fabric import NodeKind
 from routing.fabric_builder import FabricBuilder
@@ -240,6 +242,18 @@ def test_roots_are_not_for_engines_without(bench, tmp_path):
     (tmp_path / "roots").write_text(f"{GUIDS[5]}\n")
     (line,) = bench.ask("nue", f"root_guid_file {tmp_path / 'roots'}\n")["lines"]
     assert line.endswith("not used: it is for auto and updn and ftree and mud and dnup and lturn, not for nue")
+
+
+def test_the_engines_of_an_option_are_those_that_declare_it():
+    for option in OPTIONS:
+        assert option.engines == tuple(n for n in OWN if option.name in offers_of(ENGINES[n]).opensm_options)
+
+
+def test_an_option_of_other_engines_imports_no_engine():
+    code = "import sys; from osm_plugin.opensm_conf import OpensmConf, take_over;"
+    code += "take_over(OpensmConf({'cn_guid_file': '/x'}), 'updn', {});"
+    code += "sys.exit('routing.engines.ftree' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_search_for_a_better_balance_that_fails_is_made_three_times(bench, monkeypatch):

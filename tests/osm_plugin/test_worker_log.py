@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 from plugin_lab import children, comes_up, gone, logged, worker_of
-from waiting import until
+from waiting import AMPLE, until
 
 from osm_plugin.config import LOG_LEVELS
-from osm_plugin.worker import serve
+from osm_plugin.worker import import_engines, load_code, serve
 from osm_plugin.worker_log import WorkerLog
+from routing.engines import ENGINES
 
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "
 
@@ -140,6 +141,30 @@ def test_the_worker_waits_for_descriptors_that_do_not_fit_into_a_set_of_select()
     for end in ends:
         end.close()  # The end of OpenSM is closed too, so the worker returns.
     handler = SimpleNamespace(state=SimpleNamespace(writing=high[1], written=lambda: []))
-    serve(high[0], handler, WorkerLog("info"), iter(()))
+    serve(high[0], handler, WorkerLog("info"), {})
     for end in high:
         end.close()
+
+
+def test_modules_that_are_missing_during_an_upgrade_do_not_end_the_worker(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    names = ["updn", "auto"]
+    monkeypatch.setattr("routing.engines.registry.import_module", missing)
+    monkeypatch.setattr(ENGINES, "_loaded", {})
+    assert list(import_engines(names)) == list(load_code(names)) == names
+
+
+def test_a_waiting_worker_imports_all_engines_at_once_and_loads_more_code_after_a_pause():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    modules, code = iter(["updn", "nue"]), iter(["updn"])
+    handler = SimpleNamespace(state=SimpleNamespace(writing=None))
+
+    def steps():
+        yield from modules
+        ours.close()  # OpenSM ends, so the worker returns.
+
+    serve(theirs, handler, WorkerLog("info"), {0.0: steps(), AMPLE: code})
+    assert list(modules) == [] and list(code) == ["updn"]
+    theirs.close()
