@@ -5,6 +5,8 @@ import json
 import pytest
 from command_runs import collect, parts_of, run
 
+from ibsim_fixtures import mad_client
+
 pytestmark = pytest.mark.lab
 
 SLOW = pytest.mark.slow
@@ -14,7 +16,8 @@ def everything(lab):
     """Return all tables in switches and end ports, but not the counters, because every query increases the counters."""
     owners = lab.owners()
     ports = [(owner.lid, owner.port if owner.kind == "SW" else 0) for owner in owners]
-    return lab.switch_lfts(), lab.switch_sl2vl(), lab.vl_weights(ports), lab.sls(), sorted(map(str, lab.ibsim.ports()))
+    weights = mad_client.arbitration(lab.ibsim, ports)
+    return lab.switch_lfts(), lab.switch_sl2vl(), weights, lab.sls(), sorted(map(str, lab.ibsim.ports()))
 
 
 def checked(*words):
