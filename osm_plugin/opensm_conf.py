@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from osm_plugin.silent_files import not_answered
-from routing.engines import ENGINES, OWN
+from routing.engines import ENGINES
 from routing.engines.base import offers_of
 from routing.errors import IbnueError
 from routing.formats.guid_files import read_guid_list
@@ -114,8 +114,7 @@ Take = Callable[[str, AcceptedOptions], None]
 class Option:
     """How the plugin handles one option of opensm.conf.
 
-    If ``engines`` is not empty, or if engines of other packages declare the option
-    (:class:`routing.engines.base.Offers`), the option applies only to all these engines.
+    If some engines declare the option (:class:`routing.engines.base.Offers`), the option applies only to these engines.
 
     Attributes
     ----------
@@ -130,9 +129,6 @@ class Option:
     served
         Whether an option without ``take`` still has its effect, because OpenSM itself applies it or all tables satisfy
         it.
-    engines
-        Engines of this package that declare the option.  Their declarations are repeated here, so that a request does
-        not have to import the modules of all engines.
     """
 
     name: str
@@ -140,7 +136,6 @@ class Option:
     take: Take | None = None
     usual: str = ""
     served: bool = False
-    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,10 +201,10 @@ def take_over(
 def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions, silent: Collection[Path]) -> Verdict:
     if option.take is None:
         return Verdict(option.name, value, option.served, option.about)
-    # Engines of other packages are already loaded.
-    others = [n for n in ENGINES if n not in OWN and option.name in offers_of(ENGINES[n]).opensm_options]
-    names = [*option.engines, *others]
-    if names and engine not in names:
+    # All engines are imported only for an option that this engine does not declare.
+    declared = option.name in offers_of(ENGINES.get(engine)).opensm_options
+    names = [] if declared else [n for n, known in ENGINES.items() if option.name in offers_of(known).opensm_options]
+    if names:
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
         if Path(value) in silent:
@@ -324,8 +319,7 @@ FOREIGN = ("mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sortin
 """Options that other builds of OpenSM know, and that OpenSM 3.3.23 ignores."""
 
 OPTIONS: tuple[Option, ...] = (
-    Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are ignored", _roots,
-           engines=("auto", "updn", "ftree", "mud", "dnup", "lturn")),
+    Option("root_guid_file", "roots of the order or of the tree; GUIDs that no switch has are ignored", _roots),
     Option("connect_roots", "every switch can already reach every other one, also the roots", served=True,
            usual="FALSE"),
     Option("hop_weights_file", "for balance, the link at the port counts as this many times slower", _weights),
@@ -336,9 +330,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("scatter_ports", "seed of all random choices", _seed, usual="0"),
     Option("port_shifting", _ALL_TOGETHER, usual="FALSE"),
     Option("port_profile_switch_nodes", "paths to switches carry little traffic, and are not balanced", usual="FALSE"),
-    Option("cn_guid_file", "compute nodes; their switches are the leaves of the tree", _nodes("cn_guid_file"),
-           engines=("ftree",)),
-    Option("io_guid_file", "I/O nodes; all other nodes are compute nodes", _nodes("io_guid_file"), engines=("ftree",)),
+    Option("cn_guid_file", "compute nodes; their switches are the leaves of the tree", _nodes("cn_guid_file")),
+    Option("io_guid_file", "I/O nodes; all other nodes are compute nodes", _nodes("io_guid_file")),
     Option("max_reverse_hops", "pairs without a path up and then down always get a longer path", usual="0"),
     Option("quasi_ftree_indexing", "ftree supports every tree", usual="FALSE"),
     Option("remote_guid_sorting", "no engine prefers ports by their order", usual="FALSE"),
@@ -348,8 +341,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("mc_primary_root_guid", "root switch of multicast trees", _multicast_root),
     Option("mc_secondary_root_guid", "root switch of multicast trees if the primary root is missing", _multicast_root),
     Option("do_mesh_analysis", "lash finds grids and tori by itself", served=True, usual="FALSE"),
-    Option("lash_start_vl", "first VL of lash", _first_vl, usual="0", engines=("lash",)),
-    Option("nue_max_num_vls", "maximum number of VLs of nue", _most_vls, usual="1", engines=("nue",)),
+    Option("lash_start_vl", "first VL of lash", _first_vl, usual="0"),
+    Option("nue_max_num_vls", "maximum number of VLs of nue", _most_vls, usual="1"),
     Option("nue_include_switches", "routes to switches are always proven", served=True, usual="FALSE"),
     Option("use_optimized_slvl", "SL-to-VL tables are written port by port", usual="FALSE"),
     Option("lid_matrix_dump_file", "it is for OpenSM's engine named file"),
