@@ -45,7 +45,7 @@ class Plan:
         How the tables were computed, in a few words for the log.
     figures
         Figures that compare the tables with the previous tables.  "entries_broken" and "entries_changed" are numbers of
-        LFT entries.  The other figures are rates, divided by the rates with the previous tables; their keys are those
+        LFT entries.  The other figures are throughputs, divided by those of the previous tables.  Their keys are those
         of :meth:`routing.reroute.CapacityKept.as_dict`.  Unknown figures are left out.  Empty if there were no previous
         tables.
     problem

@@ -43,7 +43,9 @@ BUG_STATUS = 2
 
 
 IDLE = 5.0
-"""Seconds without a request after which the worker routes a small fabric with one more engine, to load its code."""
+"""If no request arrives for this number of seconds, the worker routes a small fabric with the next engine, to load its
+code.
+"""
 
 
 def import_engines(names: Iterable[str]) -> Iterator[str]:

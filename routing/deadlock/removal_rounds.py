@@ -28,7 +28,7 @@ def rounds_with_removal(
     Parameters
     ----------
     waiting
-        The dependencies of the mixed tables.
+        Object that computes the dependencies of packets that meet both old and new entries.
     columns
         The columns that change.
     tables

@@ -150,7 +150,7 @@ def _without_rewired(
 
 
 def _known_base(waiting: MixedDependencies, known: Cdg) -> Masks | None:
-    """Return uint32[edges], the dependencies of the old tables alone and of the new tables alone (``known``).
+    """Return uint32[edges], the union of the dependencies of the old tables alone and of the new tables alone.
 
     Paths that mix old and new entries are not included.  Packets may have the old or the new SL.
 

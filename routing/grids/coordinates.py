@@ -307,12 +307,17 @@ def _without_attached(near: Neighbours, component: Sequence[int], slices: bool =
     switches with few neighbours are left out first.  Those that fit the coordinates of the others are taken back, and
     the search is repeated.  The links of the result include the links to attached switches, which do not fit.
 
-    The coordinates are final if no further switch fits.  If a repeated search fails, all searches are made once more.
-    Then only switches that fit positions inside the grid are taken back (``slices`` is false), and the result is not
-    final.  If they fail too, or if all switches fit in the end, the result has the last coordinates of
-    low cost per link, which are not final.  The result has no coordinates if no switch is left out, if more switches
-    are left out than remain, or if fewer than :data:`FEWEST_INNER` remain.  Nor has it any if the searches fail, or
-    find only coordinates of high cost that further switches fit.
+    The results are, in this order:
+
+    - The coordinates are final if no further switch fits them.
+    - If a repeated search fails, all searches are made once more.  Then only switches that fit positions inside the
+      grid are taken back (``slices`` is false).  The coordinates that these searches find are not final.
+    - If these searches fail, too, or if all switches fit in the end, the result has the last coordinates whose cost
+      for each link is low.  They are not final.
+    - There are no coordinates in three cases: no switch is left out, more switches are left out than remain, or fewer
+      than :data:`FEWEST_INNER` remain.
+    - There are no coordinates either if no search finds coordinates of low cost, and further switches fit those of
+      high cost.
     """
     # At first, the cost is not limited, because corners of the grid may be left out.
     inner, good, last = grid_switches(near, component), math.inf, None

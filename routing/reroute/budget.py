@@ -14,8 +14,8 @@ fabrics, these traces would delay the new tables too much.
 """
 
 NEVER_TOO_MANY = 256
-"""In large tables, this number of changed entries is never too many, whatever the number of missing entries.  A search
-for fewer changes would take longer than the repair.
+"""In large tables, a repair that changes at most this number of entries never changes too many, whatever the number of
+missing entries.  A search for fewer changes would take longer than the repair.
 """
 
 

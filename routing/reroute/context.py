@@ -150,7 +150,7 @@ class RerouteContext:
     def most_failed(self) -> int:
         """Return the largest number of LFT columns whose repair may fail before the whole repair is given up.
 
-        0 means that there is no limit.  Only repairs of large tables that keep all SLs have a limit.  Such a repair is
+        0: any number.  The limit applies only to repairs of large tables without a change of SLs.  Such a repair is
         tried after other tables have been found.  If many columns fail, its further steps take long, and almost never
         fill all columns.
         """

@@ -74,7 +74,7 @@ class NotVacated:
 def edge_usage(
     frame: BaseNumbering, lft: npt.NDArray[np.uint8], lids: npt.NDArray[np.intp] | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return int64[edges], the number of LFT entries that use each CDG edge, on any VL.
+    """Return int64[edges], the number of LFT entries that use each CDG edge.  All VLs are counted together.
 
     Only the entries towards ``lids`` count; None: all entries.  Cost: O(S N) for N LIDs.
     """

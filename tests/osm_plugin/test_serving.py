@@ -46,7 +46,7 @@ def whole_routes(lab, tables):
 
 @pytest.fixture(scope="module")
 def mortal_venv(tmp_path_factory):
-    """Return the folder of a virtual environment without an interpreter, and the folder of a libibnue.so for it."""
+    """Return two folders: a virtual environment without an interpreter, and the libibnue.so that embeds its Python."""
     folder = tmp_path_factory.mktemp("mortal")
     venv, python = folder / "venv", folder / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)

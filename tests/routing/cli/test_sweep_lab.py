@@ -16,7 +16,9 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(autouse=True)
 def _compiled(tmp_path_factory, monkeypatch):
-    """Let sweeps copy a plugin that was compiled before.  The sweep of ``test_isolation.py`` compiles its own."""
+    """Compile the plugin once, and let the sweeps of these tests copy it.  The sweep of ``test_isolation.py`` compiles
+    its own plugin.
+    """
     monkeypatch.setattr("routing.cli.sweep_lab.install", copied_plugin(tmp_path_factory))
 
 
