@@ -353,8 +353,6 @@ def test_the_worker_is_alone_without_the_simulator_and_a_clean_end_leaves_nothin
         limits = Path(f"/proc/{worker}/limits").read_text()
         assert re.search(r"Max core file size +0 +0 ", limits) and re.search(r"Max open files +256 +256 ", limits)
         assert os.getsid(worker) != os.getsid(lab.opensm.pid)
-        loaded = Path(f"/proc/{worker}/maps").read_text()
-        assert "click" not in loaded and "numpy" in loaded
         lab.opensm.signal(signal.SIGTERM)
         assert lab.opensm.wait_for_exit() == 0
         assert gone(worker)
