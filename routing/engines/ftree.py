@@ -91,7 +91,8 @@ def _best_tables(
 ) -> tuple[npt.NDArray[np.uint8], TreeOrder, dict[str, object]]:
     """Return the tables (uint8[S, L]), the switch order that they follow, and values for the provenance.
 
-    The tables are computed in closed form or by a local search (descent).
+    The tables are computed in closed form or by a local search (descent).  The values state which.  They also have two
+    counts of the closed form (:class:`.TreeTables`), but only if its tables are returned.
 
     Raises
     ------
@@ -109,11 +110,12 @@ def _best_tables(
         paths = None if roots or has_files else tree_paths(fabric, Destinations.of(fabric), options)
         if paths is None:
             raise
-        return paths.lft, paths.order, {"searched": 0, "longer_paths": 0, "descent": True}
+        return paths.lft, paths.order, {"descent": True}
     found = None if has_files else better_by_descent(fabric, tables.lft, level, options)
-    lft, order = found or (tables.lft, closed_form_order(fabric, level))
+    if found is not None:
+        return *found, {"descent": True}
     counts: dict[str, object] = {"searched": tables.searched, "longer_paths": tables.filled_between_leaves}
-    return lft, order, counts | {"descent": found is not None}
+    return tables.lft, closed_form_order(fabric, level), counts | {"descent": False}
 
 
 def better_by_descent(

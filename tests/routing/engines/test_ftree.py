@@ -218,7 +218,6 @@ def test_io_nodes_can_be_on_upper_switches(on_tops, on_middle):
     routing = route(fabric)
     proof = prove(fabric, routing, threads=1)
     assert proof.complete and proof.strength == "reversible" and proof.scope == "all"
-    assert routing.provenance.options["longer_paths"] == 0
     for source, lid in itertools.product(range(9), fabric.endport_lid[:27].tolist()):
         assert len(walk(fabric, routing.lft, source, lid)) <= 4
 
@@ -392,6 +391,14 @@ def test_regular_trees_and_named_compute_nodes_keep_the_closed_form(tmp_path):
     assert route(fabric).provenance.options["descent"] is True
     (tmp_path / "cn").write_text("".join(f"{guid:#x}\n" for guid in fabric.terminal_guid.tolist()))
     assert route(fabric, cn_guid_file=tmp_path / "cn").provenance.options["descent"] is False
+
+
+def test_the_provenance_has_counts_of_the_closed_form_only_with_its_tables():
+    closed, descended = (
+        route(tree).provenance.options for tree in (kary_ntree(4, 3), generate("cluster", ["2x3x4", "2x2"]))
+    )
+    assert {"searched": 0, "longer_paths": 0, "descent": False}.items() <= closed.items()
+    assert descended["descent"] is True and not {"searched", "longer_paths"} & set(descended)
 
 
 @pytest.mark.parametrize(("roots", "share", "seed"), [(2, 0.25, 49), (3, 0.25, 0), (3, 0.35, 21)])
