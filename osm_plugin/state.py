@@ -8,6 +8,7 @@ the tables are proven again, as all tables are.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -45,11 +46,15 @@ class SavedTables(Published):
     deferred
         Entries of later rounds, which may not be in the switches yet (:data:`~osm_plugin.answer.DEFERRED` [N]).  None:
         all entries are written.
+    number
+        Number of the state file from which the tables were read.  Of two state files of a subnet, the newer one has the
+        higher number.  0: the tables were not read from a file, or an earlier version has written the file.
     """
 
     engine: str
     options: str
     deferred: npt.NDArray[np.void] | None = None
+    number: int = 0
 
 
 def baseline_path(path: Path) -> Path:
@@ -71,10 +76,11 @@ def write_state(path: Path, kept: SavedTables) -> None:
         save_state(file, kept)
 
 
-def save_state(file: BinaryIO, kept: SavedTables) -> None:
-    """Write the content of a state file into an open file."""
+def save_state(file: BinaryIO, kept: SavedTables, number: int = 0) -> None:
+    """Write the content of a state file, with its ``number`` (:attr:`SavedTables.number`), into an open file."""
     arrays = fabric_to_arrays(kept.fabric)
     about = {"format": VERSION, "engine": kept.engine, "options": kept.options, "switches": kept.fabric.switches}
+    about["number"] = number
     more: dict[str, npt.NDArray[Any]] = {"state_about": np.array(json.dumps(about, sort_keys=True))}
     for (name, dtype), part in zip(_STRUCTURES.items(), arrays, strict=True):
         more[name] = np.frombuffer(part.tobytes(), np.uint8).reshape(len(part), dtype.itemsize)
@@ -125,7 +131,18 @@ def read_state(path: Path, *, threads: int = 2, file: BinaryIO | None = None) ->
         raise
     except (ArithmeticError, LookupError, ValueError) as problem:
         raise TableError(f"contradicts itself: {problem}", path=path) from None
-    return SavedTables(fabric, routing, proof, about["engine"], about["options"], deferred)
+    return SavedTables(fabric, routing, proof, about["engine"], about["options"], deferred, about["number"])
+
+
+def read_number(content: int) -> int:
+    """Return the number (:attr:`SavedTables.number`) of a state file in memory; -1 if the file is damaged or empty.
+
+    ``content`` is the descriptor of the file.
+    """
+    path = Path("memory")
+    with suppress(IbnueError), open(content, "rb", closefd=False) as file, NpzReader(path, file) as archive:
+        return int(_about(str(archive.read("state_about", _expect_about)[()]), path)["number"])
+    return -1
 
 
 def _expect_about(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
@@ -142,7 +159,8 @@ def _about(text: str, path: Path) -> dict[str, Any]:
         raise TableError("its description is not a JSON object", path=path)
     if about.get("format") != VERSION:
         raise TableError(f"is of format {str(about.get('format'))[:40]!r}, wanted {VERSION!r}", path=path)
-    if [type(about.get(key)) for key in ("engine", "options", "switches")] != [str, str, int]:
+    about = {"number": 0, **about}
+    if [type(about.get(key)) for key in ("engine", "options", "switches", "number")] != [str, str, int, int]:
         raise TableError("its description is incomplete", path=path)
     return about
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from osm_plugin.file_keeper import FileKeeper, Reply, Stamp
-from osm_plugin.state import SavedTables, baseline_path, fits, read_state, save_state
-from routing.errors import IbnueError
+from osm_plugin.state import SavedTables, baseline_path, fits, read_number, read_state, save_state
+from routing.errors import IbnueError, TableError
 from routing.fabric import Fabric
 
 RETRY_SECONDS = 1.0
@@ -66,6 +66,8 @@ class State:
         self._distrusted = False
         # Whether OpenSM has received tables while a file was being read.  The content that is read is then outdated.
         self._late = False
+        # Highest number (:attr:`~osm_plugin.state.SavedTables.number`) of all state files that were read or written.
+        self._number = 0
 
     def remark(self, line: str) -> None:
         """Add a line for OpenSM's log."""
@@ -117,19 +119,12 @@ class State:
             return read_state(Path("memory"), threads=threads, file=file)
         return None
 
-    def _is_outdated(self, stamp: Stamp, content: int) -> bool:
-        """Return whether the worker before this one has left tables in a memory file that are newer than a state file
-        and differ from it.
+    def _is_outdated(self, number: int) -> bool:
+        """Return whether the worker before this one has left tables in a memory file that are newer than a state file.
 
-        The times of both files are compared, and also their contents, because some file systems store times in whole
-        seconds.  ``stamp`` begins with the time of the state file's last change.  ``content`` is the descriptor of a
-        copy of the state file in memory.
+        ``number`` is the number of the state file (:func:`~osm_plugin.state.read_number`).
         """
-        return any(
-            (about := os.fstat(copy)).st_size and stamp[0] < about.st_mtime_ns
-            and os.pread(copy, about.st_size, 0) != os.pread(content, about.st_size + 1, 0)
-            for copy in self._copies[:1]
-        )  # fmt: skip
+        return any(read_number(copy) > number >= 0 for copy in self._copies[:1])
 
     @property
     def writing(self) -> socket.socket | None:
@@ -190,17 +185,15 @@ class State:
         """
         with os.fdopen(content, "rb") as file:
             file.seek(0)
-            known = self._saved.pop(folder, None)
-            if self._distrusted:
-                self.remarks.append(f"state ignored: {folder}: the worker has ended twice with the last tables")
-                return
-            if self._late:
-                self.remarks.append(f"state ignored: {folder}: it was read only after tables had been published")
-                return
-            if known is None and folder == self._path and self._is_outdated(self._stamps[folder], content):
-                self.remarks.append(f"state ignored: {folder}: it is older than the tables in memory")
-                return
+            known, number = self._saved.pop(folder, None), read_number(content)
+            self._number = max(self._number, number)
             try:
+                if self._distrusted:
+                    raise TableError("the worker has ended twice with the last tables", path=folder)
+                if self._late:
+                    raise TableError("it was read only after tables had been published", path=folder)
+                if known is None and folder == self._path and self._is_outdated(number):
+                    raise TableError("it is older than the tables in memory", path=folder)
                 kept = read_state(folder, threads=threads, file=file)
             except IbnueError as problem:
                 self.remarks.append(f"state ignored: {problem}")
@@ -276,8 +269,12 @@ class State:
             if kept is None or (is_in_file and is_copied):
                 continue
             content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
+            # The numbers increase even if the clock is set back.  They begin with the time, because another OpenSM may
+            # have written state files that this worker does not know.
+            known = [self._number, *map(read_number, self._copies)]
+            self._number = max(os.fstat(content).st_mtime_ns, *(earlier + 1 for earlier in known))
             with os.fdopen(content, "wb", closefd=False) as file:
-                save_state(file, kept)
+                save_state(file, kept, kept.number if is_in_file else self._number)
             for copy in self._copies[number : number + 1]:
                 os.ftruncate(copy, 0)
                 os.lseek(copy, 0, os.SEEK_SET)
@@ -319,14 +316,8 @@ def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
     """
     if baseline.digest == fabric.digest:
         return False
-    return all(
-        np.isin(old, new).all()
-        for old, new in (
-            (baseline.switch_guid, fabric.switch_guid),
-            (baseline.endport_guid, fabric.endport_guid),
-            (_cables(baseline), _cables(fabric)),
-        )
-    )
+    parts = [(each.switch_guid, each.endport_guid, _cables(each)) for each in (baseline, fabric)]
+    return all(np.isin(old, new).all() for old, new in zip(*parts, strict=True))
 
 
 def _cables(fabric: Fabric) -> npt.NDArray[np.void]:

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from waiting import AMPLE, until
 from osm_plugin.decision import decide
 from osm_plugin.route_or_reroute import options_key, route_or_reroute
 from osm_plugin.snapshot import fabric_from_arrays, fabric_to_arrays
-from osm_plugin.state import SavedTables, fits, read_state, write_state
+from osm_plugin.state import SavedTables, fits, read_number, read_state, save_state, write_state
 from osm_plugin.tables_in_force import State
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -297,7 +298,7 @@ def test_tables_from_the_file_are_left_in_memory_too(tmp_path, torus, started):
 
 
 def test_a_file_with_the_tables_in_memory_is_not_older_although_its_time_is(tmp_path, torus, degraded, started):
-    """Times of some file systems are whole seconds, and a file server may have another clock."""
+    """A file server may have another clock."""
     path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
     state = started(path, copies)
     state.put(torus, reset=False)
@@ -308,6 +309,28 @@ def test_a_file_with_the_tables_in_memory_is_not_older_although_its_time_is(tmp_
     os.utime(path, ns=(1, 1))
     older = f"state ignored: {path}: it is older than the tables in memory"
     assert started(path, copies).take_remarks()[0] == older
+    for copy in copies:
+        os.close(copy)
+
+
+def test_tables_in_memory_are_newer_than_the_file_although_the_clock_was_set_back(tmp_path, torus, degraded, started):
+    path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
+    hour_later = time.time_ns() + 3600 * 10**9  # the clock is then set back by this hour
+    with path.open("wb") as file:
+        save_state(file, torus, hour_later)
+    old = path.read_bytes()
+    state = started(path, copies)
+    state.put(degraded, reset=False)
+    written(state, path)
+    path.write_bytes(old)  # the file then looks as if no later write had succeeded
+    os.utime(path, ns=(hour_later, hour_later))
+    again = started(path, copies)
+    assert again.take_remarks()[0] == f"state ignored: {path}: it is older than the tables in memory"
+    assert same_tables(again.last.routing, degraded.routing)
+    with path.open("wb") as file:  # another OpenSM knew the tables in memory, and writes the file
+        save_state(file, torus, read_number(copies[0]) + 1)
+    os.utime(path, ns=(1, 1))
+    assert same_tables(started(path, copies).last.routing, torus.routing)
     for copy in copies:
         os.close(copy)
 
