@@ -85,9 +85,7 @@ class GridRoutes:
             coordinates = seeded(coordinates, read_torus_conf(options.torus_config), fabric)
         bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, options.link_weights))
         paths = grid_paths(fabric, coordinates, bundles, same_side=options.reversible)
-        side = np.zeros(len(destinations.root), np.int64)
-        if not options.reversible:
-            side = _alternate(destinations)
+        side = np.zeros(len(destinations.root), np.int64) if options.reversible else _alternate(destinations)
         cabling = facts(fabric, coordinates)
         return cls(fabric, options, coordinates, destinations, bundles, paths, side, cabling)
 

@@ -433,15 +433,13 @@ def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
     step : int64[N]
         The step along the dimension: 1 or -1 on lines and rings, the difference on cliques.
     """
-    axis, step = np.full(len(a), -1, np.int64), np.zeros(len(a), np.int64)
-    differing = (a != b).sum(axis=1)
-    for one, (size, kind) in enumerate(zip(grid.size, grid.kind, strict=True)):
-        gap = b[:, one] - a[:, one]
-        if kind is Kind.RING:
-            gap = np.where(gap == size - 1, -1, np.where(gap == 1 - size, 1, gap))
-        fits = (differing == 1) & (gap != 0) & ((np.abs(gap) == 1) | (kind is Kind.CLIQUE))
-        axis[fits], step[fits] = one, gap[fits]
-    return axis, step
+    is_ring, is_clique = (np.array([[kind is each] for kind in grid.kind], bool) for each in (Kind.RING, Kind.CLIQUE))
+    gap = np.ascontiguousarray((b - a).T)  # NumPy sums the columns of an array in less time than its rows.
+    differs = gap != 0
+    closes = is_ring & (np.abs(gap) == np.array([[size - 1] for size in grid.size], np.int64))
+    step = np.where(closes, -np.sign(gap), gap).sum(axis=0)
+    fits = (differs.sum(axis=0) == 1) & ((np.abs(step) == 1) | (differs & is_clique).any(axis=0))
+    return np.where(fits, np.arange(grid.dimensions) @ differs, -1), np.where(fits, step, 0)
 
 
 def axes_inside(grid: Grid, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> tuple[Columns, Columns]:

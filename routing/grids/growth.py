@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -192,10 +193,15 @@ class Growth:
         """
         if self._possible_links is not None:
             return self._possible_links
-        ends = sum(beside in self.at for position in self.at for beside in self.around(position))
+        sizes = [high - low + 1 for low, high in self.extent()]
+        volume, axes = math.prod(sizes), zip(sizes, self.is_clique, self.length, strict=True)
+        if len(self.at) == volume:  # There is a switch at each position, so all rows of a dimension have equal links.
+            found = sum(volume // n * (n * (n - 1) // 2 if clique else n - (n != ring)) for n, clique, ring in axes)
+        else:
+            found = sum(beside in self.at for position in self.at for beside in self.around(position)) // 2
         if self.known_misfits is not None:
-            self._possible_links = ends // 2
-        return ends // 2
+            self._possible_links = found
+        return found
 
     def cost(self) -> int:
         """Return the cost of the coordinates, which is the sum of three costs: for links that do not fit, for missing
@@ -209,10 +215,7 @@ class Growth:
 
     def volume(self) -> int:
         """Return the number of positions within the extent of all dimensions."""
-        found = 1
-        for low, high in self.extent():
-            found *= high - low + 1
-        return found
+        return math.prod(high - low + 1 for low, high in self.extent())
 
     def extent(self) -> list[tuple[int, int]]:
         """Return the lowest and the highest coordinate that is in use in each dimension."""

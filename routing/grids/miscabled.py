@@ -47,8 +47,9 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
     found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in grids[:MOST_GRIDS])}
     if len(grids) > MOST_GRIDS:
         found["coordinates"] = f"{found['coordinates']}; {count_noun(len(grids) - MOST_GRIDS, 'more part')}"
+    misfits = misfitting_links(fabric, grids) if coordinates.attached else coordinates.miscabled
     for key, links in (
-        ("attached", np.setdiff1d(misfitting_links(fabric, grids), coordinates.miscabled)),
+        ("attached", np.setdiff1d(misfits, coordinates.miscabled)),
         ("miscabled", coordinates.miscabled),
         ("miscabled_instead", alternative_links(fabric, coordinates)),
         ("surplus", surplus_links(fabric, coordinates)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -98,13 +99,16 @@ def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *
     most_rings = 0
     for grid in coordinates.grids:
         order = dimension_order(grid, fabric, bundles)
-        tables = [_row_tables(grid, axis, bundles) for axis in order]
-        here = np.ix_(grid.switches, grid.switches)
+        tables = _row_tables(grid, bundles)
         most_rings = max(most_rings, sum(kind is Kind.RING for kind in grid.kind))
-        both = _whole_paths(grid, order, tables, same_side=same_side)
-        for side in (0, 1):
-            hop[side][here], crossing[side][here] = both[0][side], both[1][side]
-    _add_attached(fabric, coordinates, bundles, hop, crossing)
+        both = _whole_paths(grid, order, [tables[axis] for axis in order], same_side=same_side)
+        if len(grid.switches) == switches:
+            hop, crossing = both
+        else:
+            here = np.ix_(np.arange(2), grid.switches, grid.switches)
+            hop[here], crossing[here] = both
+    if coordinates.attached:
+        _add_attached(fabric, coordinates, bundles, hop, crossing)
     regular = np.ones(hop.shape, bool)
     for side in (0, 1):
         add_detours(fabric, bundles, hop[side], regular[side])
@@ -138,30 +142,38 @@ def _add_attached(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles
             reached[switch] = True
 
 
-def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops]:
-    """Return the first hops of the paths along one dimension.
+def _row_tables(grid: Grid, bundles: LinkBundles) -> list[tuple[Hops, Hops]]:
+    """Return the first hops of the paths along each dimension.
 
     Returns
     -------
+    A list with one pair of arrays for each dimension:
+
     hop : uint8[N, size]
         By switch of the grid and by coordinate in the dimension: the bundle by which the switch sends to the switch of
         its row that has this coordinate.  255: no path within the row.
     other : uint8[N, size]
         As ``hop``, except that paths to a destination half a ring away use the other side of the ring.
     """
-    switches, kind = len(bundles.first) - 1, grid.kind[axis]
+    switches = len(bundles.first) - 1
     # `index` has a row and a column for each switch, and a last row and column for positions without a switch.
     index = np.full((switches + 1, switches + 1), NONE, np.uint8)
     src = np.repeat(np.arange(switches), np.diff(bundles.first))
     index[src, bundles.dst] = np.arange(len(src)) - bundles.first[src]
-    shape, other = list(grid.size), grid.position.copy()
-    shape[axis], other[:, axis] = 1, 0
-    row = np.ravel_multi_index(tuple(other.T), shape)
-    members = np.full((1 + int(row.max(initial=-1)), grid.size[axis]), switches)
-    members[row, grid.position[:, axis]] = grid.switches
-    found = _clique_rows(members, index) if kind is Kind.CLIQUE else _line_rows(members, index, kind is Kind.RING)
-    near, far = (table[row, grid.position[:, axis]] for table in found)
-    return near, far
+    # The rows of all dimensions of equal size and kind are computed together.
+    forms, tables = list(zip(grid.size, grid.kind, strict=True)), dict[int, tuple[Hops, Hops]]()
+    for size, kind in dict.fromkeys(forms):
+        axes = [axis for axis, form in enumerate(forms) if form == (size, kind)]
+        # `step` is the distance, in `place`, of two positions that are neighbours along each of the dimensions `axes`.
+        place, volume = np.ravel_multi_index(tuple(grid.position.T), grid.size), math.prod(grid.size)
+        step = np.array([[math.prod(grid.size[axis + 1 :])] for axis in axes])
+        row = place // (step * size) * step + place % step + np.arange(len(axes))[:, None] * (volume // size)
+        here = grid.position.T[axes]
+        members = np.full((len(axes) * volume // size, size), switches)
+        members[row, here] = grid.switches
+        found = _clique_rows(members, index) if kind is Kind.CLIQUE else _line_rows(members, index, kind is Kind.RING)
+        tables.update(zip(axes, zip(*(table[row, here] for table in found), strict=True), strict=True))
+    return [tables[axis] for axis in range(grid.dimensions)]
 
 
 def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tuple[Hops, Hops]:
@@ -178,18 +190,17 @@ def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tu
     ahead, behind = (index[members, np.roll(members, -step, axis=1)] for step in (1, -1))
     if not is_ring:
         ahead[:, -1] = behind[:, 0] = NONE
-    is_whole, here = (ahead != NONE).all(axis=1)[:, None], np.arange(size)
+    is_whole, here, gap = (ahead != NONE).all(axis=1)[:, None, None], np.arange(size)[:, None], np.arange(1, size)
     hop = np.full((*members.shape, size), NONE, np.uint8)
     other = hop.copy()
     for step, near, far in ((1, ahead, behind), (-1, behind, ahead)):
-        is_linked = near != NONE
-        for gap in range(1, size):
-            longer = 2 * gap > size or (2 * gap == size and step < 0)
-            row, start = np.nonzero(is_linked & ~(is_whole & longer))
-            end = (start + step * gap) % size
-            hop[row, start, end] = near[row, start]
-            other[row, start, end] = np.where(is_whole & (2 * gap == size), far, near)[row, start]
-            is_linked &= near[:, (here + step * gap) % size] != NONE
+        # `is_linked` is by row, start and gap: whether no link is missing between the start and the end of the path.
+        is_linked = np.logical_and.accumulate((near != NONE)[:, (here + step * (gap - 1)) % size], axis=2)
+        longer = (2 * gap > size) | ((2 * gap == size) & (step < 0))
+        row, start, over = np.nonzero(is_linked & ~(is_whole & longer))
+        end, is_half = (start + step * gap[over]) % size, is_whole[row, 0, 0] & (2 * gap[over] == size)
+        hop[row, start, end] = near[row, start]
+        other[row, start, end] = np.where(is_half, far[row, start], near[row, start])
     return hop, other
 
 
@@ -223,36 +234,41 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` is bool by destination and switch: whether a sum of coordinates is odd.  The sum has the coordinates of
-    # the destination and of the switch in all dimensions that the path uses later than dimension `axis`.
-    later = np.zeros((count, count), bool)
+    # `odd` and `later` are bool by destination and switch: whether a sum of coordinates is odd.  The sum for `later`
+    # has the coordinates of the destination and of the switch in all dimensions that the path uses later than
+    # dimension `axis`.  The sum for `odd` also has the coordinates in dimension `axis`.
+    odd = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
         # `here` has the coordinates at which paths start, and `goal` the coordinates at which paths end.  Operations on
-        # `here` and `goal` give a matrix with a row for each end and a column for each start.
+        # `here` and `goal` give a matrix with a row for each end and a column for each start.  `pair` has the index in
+        # this matrix of each pair of switches.
         here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
-        moves, towards = (here != goal)[own][:, own], nearest.T[own]
-        np.copyto(hop, towards, where=moves)
-        if grid.kind[axis] is Kind.RING:
-            bit -= 1
-            gap = (goal - here) % size
-            crosses = (here != goal) & np.where(2 * gap < size, here > goal, here < goal)
-            crossing |= (crosses.astype(np.uint8) << np.uint8(bit))[own][:, own]
-            rows, columns = np.nonzero((2 * gap == size)[own][:, own])
-            start, end = own[columns], own[rows]
-            # `rows` and `columns` are the pairs of a destination and a start that are half a ring apart.  The paths
-            # from consecutive starts on the ring use different sides of the ring, so that both sides carry equal loads.
-            parity = start + later[rows, columns]
-            if same_side and size % 4 == 0:
-                # On a ring whose length is a multiple of four, the positions of two opposite switches are both even or
-                # both odd.  So the two paths between them, one in each direction, would use opposite sides of the ring.
-                # The parity is changed for one of these two paths, so that both paths use the same side.
-                parity += start < end
-            for side in (0, 1):
-                forward = (parity + side) % 2 == 0
-                hop[side, rows[~forward], columns[~forward]] = farther.T[end[~forward], columns[~forward]]
-                crosses_here = np.where(forward, start > end, start < end).astype(np.uint8) << np.uint8(bit)
-                crossing[side, rows, columns] = crossing[side, rows, columns] & ~np.uint8(1 << bit) | crosses_here
-        later ^= ((here + goal) % 2 == 1)[own][:, own]
+        pair = own[:, None] * size + own
+        np.copyto(hop, nearest.T[own], where=(here != goal).take(pair))
+        later, odd = odd, odd ^ ((here + goal) % 2 == 1).take(pair)
+        if grid.kind[axis] is not Kind.RING:
+            continue
+        bit -= 1
+        gap = (goal - here) % size
+        crosses = (here != goal) & np.where(2 * gap < size, here > goal, here < goal)
+        crossing |= (crosses.astype(np.uint8) << np.uint8(bit)).take(pair)
+        if size % 2 == 1:  # No two switches are half a ring apart.
+            continue
+        rows, columns = np.nonzero((2 * gap == size).take(pair))
+        start, end = own[columns], own[rows]
+        # `rows` and `columns` are the pairs of a destination and a start that are half a ring apart.  The paths from
+        # consecutive starts on the ring use different sides of the ring, so that both sides carry equal loads.
+        parity = start + later[rows, columns]
+        if same_side and size % 4 == 0:
+            # On a ring whose length is a multiple of four, the positions of two opposite switches are both even or
+            # both odd.  So the two paths between them, one in each direction, would use opposite sides of the ring.
+            # The parity is changed for one of these two paths, so that both paths use the same side.
+            parity += start < end
+        for side in (0, 1):
+            forward = (parity + side) % 2 == 0
+            hop[side, rows[~forward], columns[~forward]] = farther.T[end[~forward], columns[~forward]]
+            crosses_here = np.where(forward, start > end, start < end).astype(np.uint8) << np.uint8(bit)
+            crossing[side, rows, columns] = crossing[side, rows, columns] & ~np.uint8(1 << bit) | crosses_here
     return hop, crossing

@@ -55,10 +55,11 @@ def _close_rings(grown: Growth, position: dict[int, Position]) -> bool:
 
     Return whether all links fit the positions, and each switch has a position of its own.
     """
-    row = {switch: row for row, switch in enumerate(position)}
-    pairs = np.array([(row[a], row[b]) for a in position for b in grown.near[a]])
-    place = np.array(list(position.values()))
-    gap = np.abs(place[pairs[:, 0]] - place[pairs[:, 1]])
+    place, row = np.array(list(position.values())), np.zeros(len(grown.near), np.int64)
+    row[list(position)] = np.arange(len(position))
+    degree = [len(grown.near[switch]) for switch in position]
+    ends = list(itertools.chain.from_iterable(grown.near[switch] for switch in position))
+    gap = np.abs(np.repeat(place, degree, axis=0) - place[row[ends]])
     axis, hops = gap.argmax(axis=1), gap.max(axis=1)
     fits = (hops == 1) | np.array(grown.is_clique)[axis]
     for one in set(axis[~fits].tolist()):

@@ -2,6 +2,7 @@
 named.
 """
 
+import itertools
 import random
 
 import numpy as np
@@ -137,6 +138,20 @@ def test_the_cost_counts_the_links_of_the_final_coordinates():
             costs.add(grown.cost())
     # Two links do not fit.  The positions of these links lack a link.
     assert costs == {2 * MISFIT + 2 * MISSING}
+
+
+@pytest.mark.parametrize("words", ["mesh 4x3x2", "torus 6x5", "torus 4x4x4", "hyperx 4x3", "ring 7", "hypercube 3"])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_the_number_of_possible_links_counts_the_pairs_of_neighbours(words, missing):
+    fabric = generate(words.split()[0], words.split()[1:], cas=1)
+    channels = fabric.channels
+    near = [frozenset(channels.dst[channels.src == switch].tolist()) for switch in range(fabric.switches)]
+    grown = coordinates.by_squares(near, next(frames(near, range(fabric.switches), 1, fabric.switches)))
+    for switch in range(missing):
+        del grown.at[grown.position.pop(switch)]
+    grown.known_misfits = None
+    pairs = sum(grown.fits(one, other) for one, other in itertools.combinations(grown.at, 2))
+    assert grown.possible_links() == pairs
 
 
 HIDDEN = [
