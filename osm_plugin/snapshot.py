@@ -38,18 +38,14 @@ DEVICE = np.dtype(
     [("guid", "u8"), ("lid", "u2"), ("kind", "u1"), ("ports", "u1"), ("lmc", "u1"), ("unused", "V3"), ("name", "S72")]
 )
 ENDPORT = np.dtype([("guid", "u8"), ("device", "u4"), ("lid", "u2"), ("port", "u1"), ("lmc", "u1")])
+Structs = npt.NDArray[np.void]
 _SERVED: Mapping[int, Literal["ours", "other"]] = {1: "ours", 2: "other"}
 CABLE = np.dtype(
     [
-        ("device", "u4", 2),
-        ("port", "u1", 2),
-        ("width", "u1"),
-        ("throttled", "u1"),
-        ("sick", "u1"),
-        ("unused", "V3"),
+        ("device", "u4", 2), ("port", "u1", 2), ("width", "u1"), ("throttled", "u1"), ("sick", "u1"), ("unused", "V3"),
         ("speed", "f8"),
     ]
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +173,7 @@ def read_request(memory: mmap.mmap, earlier: Iterable[Snapshot] = (), classes: P
     )
 
 
-def _switch_tables(memory: mmap.mmap, head: np.void, cable: npt.NDArray[np.void]) -> SwitchTables | None:
+def _switch_tables(memory: mmap.mmap, head: np.void, cable: Structs) -> SwitchTables | None:
     switches, lids = int(head["switches"]), int(head["lids"])
     if lids == 0:
         return None
@@ -195,7 +191,7 @@ def _switch_tables(memory: mmap.mmap, head: np.void, cable: npt.NDArray[np.void]
     )
 
 
-def _left_out(cable: npt.NDArray[np.void], switches: int) -> npt.NDArray[np.bool_] | None:
+def _left_out(cable: Structs, switches: int) -> npt.NDArray[np.bool_] | None:
     """Return the ports at both ends of sick and throttled cables, bool[S, 256]; None if there are no such cables.
 
     A sick cable is up, but OpenSM considers it unhealthy.  A throttled cable is slower than its ports allow.
@@ -229,8 +225,7 @@ def _fabric(
             return known.fabric
     device, endport, cable = map(np.frombuffer, source, (DEVICE, ENDPORT, CABLE))
     if not alike:
-        fabric = replace(fabric_from_arrays(device, endport, cable, switches), port_classes=classes)
-        return _without_avoided(fabric, cable)
+        return _without_avoided(fabric_from_arrays(device, endport, cable, switches, classes), cable)
     _check_cables(device, cable)
     fabric = replace(
         alike[0].fabric,
@@ -242,7 +237,7 @@ def _fabric(
     return _without_avoided(fabric, cable)
 
 
-def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
+def _without_avoided(fabric: Fabric, cable: Structs) -> Fabric:
     """Return the fabric without cables that OpenSM considers unhealthy (sick).  Cables that are slower than their
     ports allow (throttled) are left out too, unless the switches would then not be connected.
     """
@@ -257,7 +252,7 @@ def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
 
 
 def fabric_from_arrays(
-    device: npt.NDArray[np.void], endport: npt.NDArray[np.void], cable: npt.NDArray[np.void], switches: int
+    device: Structs, endport: Structs, cable: Structs, switches: int, classes: PortClasses | None = None
 ) -> Fabric:
     """Return the fabric that OpenSM's plugin has written into the shared memory as arrays of structs.
 
@@ -272,6 +267,8 @@ def fabric_from_arrays(
         number or, if both ends are at one device, with the smaller port number.
     switches
         Number of switches S.
+    classes
+        Rules for the classes of end ports; None: the default rules.
 
     Raises
     ------
@@ -286,31 +283,23 @@ def fabric_from_arrays(
         twice = endport["guid"][1:][np.diff(endport["guid"]) == 0][0]
         raise FabricError(f"port GUID {int(twice):#x} belongs to two ports")
     fabric = Fabric(
-        name="opensm",
-        switch_guid=guid[:switches].copy(),
-        switch_name=tuple(names[:switches]),
-        switch_ports=device["ports"][:switches].copy(),
-        switch_lid=device["lid"][:switches].copy(),
-        terminal_guid=guid[switches:].copy(),
-        terminal_name=tuple(names[switches:]),
-        terminal_ports=device["ports"][switches:].copy(),
-        terminal_kind=device["kind"][switches:].copy(),
-        endport_terminal=endport["device"].astype(np.int32) - np.int32(switches),
-        endport_port=endport["port"].copy(),
-        endport_guid=endport["guid"].copy(),
-        endport_lid=endport["lid"].copy(),
+        name="opensm", switch_guid=guid[:switches].copy(), switch_name=tuple(names[:switches]),
+        switch_ports=device["ports"][:switches].copy(), switch_lid=device["lid"][:switches].copy(),
+        terminal_guid=guid[switches:].copy(), terminal_name=tuple(names[switches:]),
+        terminal_ports=device["ports"][switches:].copy(), terminal_kind=device["kind"][switches:].copy(),
+        endport_terminal=endport["device"].astype(np.int32) - np.int32(switches), endport_port=endport["port"].copy(),
+        endport_guid=endport["guid"].copy(), endport_lid=endport["lid"].copy(),
         endport_lmc=np.where(endport["lid"] > 0, endport["lmc"], 0).astype(np.uint8),
-        link_device=cable["device"].astype(np.int32),
-        link_port=cable["port"].copy(),
-        link_width=cable["width"].copy(),
-        link_speed=cable["speed"].copy(),
-    )
+        link_device=cable["device"].astype(np.int32), link_port=cable["port"].copy(),
+        link_width=cable["width"].copy(), link_speed=cable["speed"].copy(),
+        port_classes=PortClasses() if classes is None else classes,
+    )  # fmt: skip
     # Build the index of LIDs now, and not at its first use.  If two ports have the same LID, this raises FabricError.
     len(fabric.lids)
     return fabric
 
 
-def fabric_to_arrays(fabric: Fabric) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]]:
+def fabric_to_arrays(fabric: Fabric) -> tuple[Structs, Structs, Structs]:
     """Return a fabric as arrays of structs (devices, end ports, cables), from which :func:`fabric_from_arrays` rebuilds
     it.
     """
@@ -330,9 +319,7 @@ def fabric_to_arrays(fabric: Fabric) -> tuple[npt.NDArray[np.void], npt.NDArray[
     return device, endport, cable
 
 
-def _check(
-    device: npt.NDArray[np.void], endport: npt.NDArray[np.void], cable: npt.NDArray[np.void], switches: int
-) -> None:
+def _check(device: Structs, endport: Structs, cable: Structs, switches: int) -> None:
     guid, count = device["guid"], len(device)
     if not 0 <= switches <= count:
         raise FabricError(f"{switches} switches among {count} devices")
@@ -344,6 +331,6 @@ def _check(
         raise FabricError("an end port belongs to a device that does not exist")
 
 
-def _check_cables(device: npt.NDArray[np.void], cable: npt.NDArray[np.void]) -> None:
+def _check_cables(device: Structs, cable: Structs) -> None:
     if len(cable) and int(cable["device"].max()) >= len(device):
         raise FabricError("a cable leads to a device that does not exist")
