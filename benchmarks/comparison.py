@@ -69,7 +69,7 @@ REFERENCE = {
     "Slim Fly 5": "slimfly 5 cas=2",
     "10-ary 3-tree": "kary-ntree 10 3 cas=3",
 }
-"""Generator and arguments of each reference fabric, by the name in tables.
+"""Generator and arguments of each reference fabric, by the name that the fabric has in the tables of the page.
 
 To save time, the fabrics have fewer CAs than the published fabrics.
 """
@@ -79,7 +79,7 @@ LARGE = {
     "dragonfly 10 2 5 51": "dragonfly 10 2 5 51",
     "random, 512 switches": "random-regular 512 16 cas=2",
 }
-"""Generator and arguments of each large fabric, by the name in tables.
+"""Generator and arguments of each large fabric, by the name that the fabric has in the tables of the page.
 
 To save time, all these fabrics except the tree have fewer CAs than their switches have room for.
 """
@@ -113,8 +113,8 @@ If the engine has no tables, the only key is ``refused``, whose value is the rea
 class Case:
     """Fabric from which a share of the links is removed.
 
-    The fields are the name in tables, the share of missing links (0 to 1), and a function that makes the fabric with
-    all links.
+    The fields are the name of the fabric on the page, the share of missing links (0 to 1), and a function that makes
+    the fabric with all links.
     """
 
     name: str

@@ -25,7 +25,9 @@ REFERENCE_PICTURE, FIXTURE_PICTURE = "comparison.svg", "comparison-fixtures.svg"
 HEAD = ("engine", "loop-free", "VLs", "all-to-all", "bisection", "mean hops", "stretch", "seconds")
 NO_TABLES = "-"
 EQUAL = 0.005
-"""Fraction within which two figures count as equal, because bisection is a mean over random patterns."""
+"""Relative difference up to which two figures count as equal.  The bisection share is a mean over random patterns, so
+small differences mean nothing.
+"""
 Ledger = Mapping[str, Mapping[str, Mapping[str, Any]]]
 Results = Sequence[Mapping[str, Any]]
 

@@ -159,8 +159,8 @@ def least_loss(context: RerouteContext, found: Choices) -> float:
 def measured(before: Published, less: Fabric, engine: str, ahead: Precomputed) -> tuple[float, ...]:
     """Measure the loss of one link, and return the values for the table.
 
-    ``before`` are the tables before the loss, ``less`` is the fabric without the link, and ``ahead`` is what a re-route
-    of ``before`` computes before a fault.
+    ``before`` are the tables before the loss, and ``less`` is the fabric without the link.  ``ahead`` has data for a
+    re-route of ``before`` that do not depend on the lost link.
 
     Returns
     -------

@@ -217,7 +217,7 @@ def _plots(drawn: list[str]) -> Iterator[str]:
     yield "Each bar shows a figure of the stored record. In each column of bars, the longest bar is the largest figure."
     for name in drawn:
         yield ""
-        yield f"![{title_of(name)}](figures/{name}.svg)"
+        yield f"![Bar chart: {subject_of(name)}](figures/{name}.svg)"
 
 
 def title_of(name: str) -> str:
@@ -225,6 +225,12 @@ def title_of(name: str) -> str:
     text = ast.get_docstring(ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))) or name
     sentence = " ".join(text.split("\n\n")[0].split()).replace(":mod:", "").replace("``", "`")
     return re.split(r"\. +(?=[A-Z])", sentence)[0].rstrip(".").replace("|", "/")
+
+
+def subject_of(name: str) -> str:
+    """Return the subject of a benchmark's figures: its title without the verb, and without the form of the output."""
+    without_verb = re.sub(r"^(?:Compare|Count|Measure|Simulate) (?:the )?", "", title_of(name))
+    return re.sub(r", (?:as a|and print a|and compare the) .*", "", without_verb)
 
 
 def write(benchmarks: Mapping[str, Place], stored: dict[str, Record]) -> None:

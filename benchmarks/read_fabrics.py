@@ -1,4 +1,4 @@
-"""Measure the seconds to read a fabric from files of every format, and to write them, as a Markdown table.
+"""Measure the seconds to read and to write a fabric, by file format, as a Markdown table.
 
 The fabric is a three-level tree of 2000 switches with 40 ports each.  With 10 CAs at each leaf switch (the default), it
 has 10,000 nodes and 40,000 cables.  The program itself generates the files of formats that ibnue only reads, such as

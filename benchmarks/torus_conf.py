@@ -37,7 +37,8 @@ def torus_conf(fabric: Fabric, whole: Fabric) -> str | None:
         looped.append(length >= SHORTEST_RING and frozenset((at[(0,) * len(size)], at[tuple(corner)])) in linked)
     steps = sum(length if ring else length - 1 for length, ring in zip(size, looped, strict=True))
     if len(at) * sum((n if r else n - 1) / n for n, r in zip(size, looped, strict=True)) != len(linked) or steps == 0:
-        # Only in a mesh or torus, every link is a step along a dimension, and every step has a link.
+        # The fabric is neither a mesh nor a torus.  In a mesh or torus, every link is a step along a dimension, and
+        # every step has a link.
         return None
     present = _linked(fabric)
     kinds = " ".join(f"{n}{'t' if ring else 'm'}" for n, ring in zip(size, looped, strict=True))

@@ -43,10 +43,14 @@ class Fixture:
 
     Attributes
     ----------
-    name, purpose
-        Name and purpose, each in one line.
-    path, picture
-        Paths of the net file (ibsim's format) and of its picture (SVG).
+    name
+        Name of the fabric.
+    purpose
+        What the fabric shows, in one line.
+    path
+        Path of the net file, which describes the fabric in ibsim's format.
+    picture
+        Path of the picture of the fabric (SVG).
     connected
         Whether every end port is cabled to a switch and all switches are connected.
     layout

@@ -200,8 +200,10 @@ class Ibsim(Console):
 
         Parameters
         ----------
-        program, arguments
-            Name or path of the program, and its arguments.
+        program
+            Name or path of the program.
+        arguments
+            Command line arguments of the program.
         host
             Device on which the program runs.  None: ``sm_host``.
         stdin

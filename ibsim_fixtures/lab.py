@@ -126,19 +126,19 @@ class Lab:
         return bool(cables) and not kept
 
     def ca_sls(self) -> dict[tuple[int, int], int]:
-        """Query the SA for the SL from every CA to the base LID of every other CA, by (node GUID of the source, LID).
+        """Query the SA for the SL from every CA to the base LID of every other CA.
 
-        Pairs without a path are omitted.  If a source has two ports, the SLs are those of the port with the larger LID.
+        The keys of the result are (node GUID of the source, destination LID).  Pairs without a path are omitted.  If a
+        source has two ports, the SLs are those of the port with the larger LID.
         """
         owners = self.owners()
         ends = {owner.lid: owner.guid for owner in owners if owner.kind == "CA"}
         return {(ends[a], b): sl for (a, b), sl in self._sls(list(ends)).items()}
 
     def sls(self) -> dict[tuple[int, int], int]:
-        """Query the SA for the SL between any two base LIDs of CAs, switches and routers, by (source LID, destination
-        LID).
+        """Query the SA for the SL between any two base LIDs of CAs, switches and routers.
 
-        Pairs without a path are omitted.
+        The keys of the result are (source LID, destination LID).  Pairs without a path are omitted.
         """
         return self._sls([owner.lid for owner in self.owners()])
 

@@ -23,8 +23,8 @@ Setting = str | int | float | bool | Path
 # log the start of sweeps and engines.
 _LOG_FLAGS = "0x43"
 _VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
-# Options whose default values name files of another OpenSM on this machine.  The lab sets these options to other files,
-# so that the files of the other OpenSM do not affect the lab.
+# Options whose default values name files that another OpenSM on this machine may read, too.  The lab sets these options
+# to other files, so that the files of that OpenSM do not affect the lab.
 _OWN_FILES = ("partition_config_file", "prefix_routes_file")
 
 

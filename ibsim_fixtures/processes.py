@@ -41,12 +41,13 @@ PACKAGES: Mapping[str, str] = {
 """Debian package that contains each program or library."""
 
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
-"""One program or library of each Debian package without which the lab cannot run.  Other packages, such as the package
-of ibdmchk, are needed only for some functions.
+"""Programs and a library without which the lab cannot run, one of each Debian package that the lab needs.
+
+Further packages, such as the package of ibdmchk, are needed only for some functions.
 """
 
 IN_MEMORY, SMALL_FILES_ROOM = "/dev/shm", 16 << 20
-"""A file system in memory, and the number of bytes that have to be free there for the small files of the lab."""
+"""A file system in memory for the small files of the lab, and the number of bytes that must be free there to use it."""
 
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")

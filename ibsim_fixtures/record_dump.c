@@ -1,8 +1,9 @@
 /* OpenSM plugin that writes all SLs and SL2VL rows to one binary file, each time the subnet is up.
  *
- * The file has the SL of every path between base LIDs, as the routing engine in use returns it, and the SL2VL rows that
- * the switches have confirmed.  To read the file takes much less time than to query each path.  A reader never finds
- * an incomplete file: the plugin writes another file first, and renames that file when it is complete. */
+ * The file has two kinds of data.  For every path between base LIDs, it has the SL that the routing engine in use
+ * returns.  It also has the SL2VL rows that the switches have confirmed.  To read the file takes much less time than to
+ * query each path.  A reader never finds an incomplete file: the plugin writes another file first, and renames that
+ * file when it is complete. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -44,8 +44,11 @@ class Records:
     ----------
     sweeps
         Number of sweeps that have reached SUBNET UP so far.
-    lids, sl
-        int64[N]: base LIDs.  uint8[N, N]: SLs by source and destination, 0 from a LID to itself.
+    lids
+        int64[N], the base LIDs.
+    sl
+        uint8[N, N], the SL by source and destination in the order of ``lids``.  No packet uses the SL from a LID to
+        itself, so these values have no meaning.
     rows
         SL2VL rows of switches, from port 0 and each cabled port to each cabled port.  The fields are ``guid`` (of the
         switch), ``in`` (in-port), ``out`` (out-port) and ``vl`` (VL of each of the 16 SLs).

@@ -30,10 +30,10 @@ from routing.tables import Routing
 
 MOST_AT_ONCE = 3
 KINDS = (every_link, every_link, every_link, every_switch, every_ca)
-"""Functions that list the possible faults of one kind each: lost cables, lost switches or lost CAs.
+"""Functions that list possible faults.  Each function lists one kind of faults: lost cables, switches or CAs.
 
-One of the five elements is chosen at random for each new fault.  ``every_link`` occurs three times, so about three of
-five faults are lost cables.
+One of the five elements of the tuple is chosen at random for each new fault.  ``every_link`` occurs three times, so
+about three of five faults are lost cables.
 """
 
 Cable = tuple[int, int, int, int]
@@ -64,18 +64,28 @@ class Outcome:
 
     Attributes
     ----------
-    number, action, fault, active
-        Number of the event, its action ("start" before the first event), its fault, and the number of faults that the
-        fabric has after the event.
+    number
+        Number of the event, counted from 1; 0 for the check at the start.
+    action
+        Kind of event, as in :class:`Step`; "start" before the first event.
+    fault
+        Name of the fault that the event adds or removes; "" at the start.
+    active
+        Number of faults that the fabric has after the event.
     switches, endports, links
         Numbers of switches, end ports and links that OpenSM can reach.
-    engine, routing_ms, sweep_ms
-        Engine that routed in the sweep, and durations of the routing and of the whole sweep in ms.
+    engine
+        Engine that routed in the sweep.
+    routing_ms
+        Duration of the routing in ms.
+    sweep_ms
+        Duration of the whole sweep in ms.
     as_cabled
         Whether ibnetdiscover finds exactly the cables that are left after the faults.
-    as_dumped, as_planned
-        Whether the tables in force equal the tables in OpenSM's dump, and whether the tables in force equal the tables
-        that the plugin has saved (None: not checked).
+    as_dumped
+        Whether the tables in force equal the tables in OpenSM's dump.
+    as_planned
+        Whether the tables in force equal the tables that the plugin has saved.  None: not checked.
     complete, certified, strength, scope
         Results of the proof of the tables in force.
     changed
@@ -84,8 +94,10 @@ class Outcome:
     kept
         Rates of an end port after the event, divided by the rates before the event.  There are values for all-to-all
         traffic and for bisections.  At the start, all values are None.
-    opensm_kb, worker_kb
-        Resident memory in KiB of OpenSM and of its child processes (0: none).
+    opensm_kb
+        Resident memory of OpenSM in KiB.
+    worker_kb
+        Resident memory of OpenSM's child processes in KiB; 0: there are none.
     look_ms
         Time in ms to read back and compare all tables.
     problem
@@ -398,14 +410,21 @@ class Summary:
 
     Attributes
     ----------
-    events, good
-        Number of events, and number of events after which all checks have passed (not counting the start).
-    opensm_kb, worker_kb
-        Median memory in KiB over the second fifth and over the last fifth of the events.  Growth indicates a leak.
-    routing_ms, changed
-        Medians over all events: time of routing in ms, and changed LFT entries.
+    events
+        Number of events, without the check at the start.
+    good
+        Number of events after which all checks have passed.
+    opensm_kb
+        Two medians of OpenSM's memory in KiB: over the second fifth and over the last fifth of the events.  Growth
+        indicates a leak.
+    worker_kb
+        Two medians of the memory of OpenSM's child processes in KiB, over the same fifths.
+    routing_ms
+        Median time of routing in ms.
+    changed
+        Median number of LFT entries that an event has changed.
     look_ms
-        Median and maximum over all events of the time to read back and compare, in ms.
+        Median and maximum of the time in ms to read back and compare all tables.
     """
 
     events: int

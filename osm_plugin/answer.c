@@ -24,16 +24,16 @@ uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer)
     return ports ? answer->switches * ports * ports * 16 : 16;
 }
 
-/* Return whether the place of a part of an answer is valid: `bytes` bytes at offset `at`.  `at` must be a multiple of
- * 8.  The part must come after the answer's head, which is at offset `least`, and end inside the memory, which has
- * `size` bytes. */
+/* Return whether a part of an answer has a valid place.  The part has `bytes` bytes and begins at offset `at`.  `at`
+ * must be a multiple of 8.  The part must come after the answer's head, which is at offset `least`.  The part must end
+ * inside the shared memory, which has `size` bytes. */
 static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t size, uint64_t at, uint64_t bytes)
 {
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* `extent` is the largest offset at which one of the parts considered so far ends.  Return the largest offset if one
- * more part is considered, which has `bytes` bytes and begins at offset `at`. */
+/* Return the larger of two offsets: `extent`, where the parts considered so far end, and the end of one more part.  The
+ * additional part has `bytes` bytes and begins at offset `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;
@@ -220,8 +220,8 @@ void ibnue_tables_drop(struct ibnue_tables *tables)
     *tables = (struct ibnue_tables){.bytes = NULL};
 }
 
-/* Subtract `by` from the offset of each part of an answer.  The parts were copied to offsets that are smaller by this
- * number. */
+/* Subtract `by` from the offset of each part of an answer, because the parts were copied to the private buffer.  There,
+ * the offset of each part is smaller by this number than in the shared memory. */
 static void move(struct ibnue_answer *answer, uint64_t by)
 {
     uint64_t *at[] = {&answer->lft_at, &answer->hops_at, &answer->sl_at, &answer->switch_of_at, &answer->sl2vl_at,
@@ -232,8 +232,9 @@ static void move(struct ibnue_answer *answer, uint64_t by)
         *at[i] -= by;
 }
 
-/* Copy the request and its answer from the shared memory into the private buffer `taken`.  All later checks use this
- * copy, because the worker can change the shared memory at any time. */
+/* Copy the request (from the plugin's private copy) and its answer (from the shared memory) into the private buffer
+ * `taken`.  All later checks use this buffer, because the worker can change the shared memory at any time.  Return 0,
+ * or -1 with the reason in `why`. */
 static int copy(struct ibnue_plugin *plugin, char *why)
 {
     const struct ibnue_asked *asked = &plugin->asked;

@@ -33,11 +33,12 @@ ANSWER = np.dtype(
 DEFERRED = np.dtype([("row", "u4"), ("lid", "u2"), ("round", "u1"), ("port", "u1")])
 """Record type of an LFT entry that a later round of the update schedule writes (``ibnue_deferred`` in layout.h).
 
-Fields: row of the switch, LID, round that writes the entry (2 or higher), and out-port until that round.
+Fields: ``row`` of the switch; ``lid`` of the entry; ``round`` that writes the entry (2 or higher); ``port``, the
+out-port that the entry has until this round.
 """
 
 SL_KINDS = {SlForm.BY_LID: 0, SlForm.BY_SWITCH: 1, SlForm.BY_SOURCE_LID: 2}
-"""Numbers of the forms of an SL table (``enum ibnue_sl_kind`` in layout.h)."""
+"""Number that an answer has for each form of an SL table (``enum ibnue_sl_kind`` in layout.h)."""
 
 
 class SharedMemory:
@@ -86,13 +87,16 @@ def write_answer(
         have a certificate.  If so, OpenSM may get these tables again if an engine fails in a later sweep.
     sequence
         Number of the request that is answered.
-    deferred, plan
-        The entries that later rounds of the update schedule write (:data:`DEFERRED` [N]), and the number of the update
-        schedule.
-    wait, first_draining_round
-        ``wait``: the seconds that OpenSM waits before a round, after all switches have acknowledged the round before,
-        so that packets can leave the fabric.  ``first_draining_round``: the first round, counted from 1, that begins
-        with this wait; all later rounds also begin with it.  0: no round begins with it.
+    deferred
+        The entries that later rounds of the update schedule write (:data:`DEFERRED` [N]).
+    plan
+        Number of the update schedule.
+    wait
+        Number of seconds that OpenSM waits before a round, so that packets can leave the fabric.  The wait begins when
+        all switches have acknowledged the round before.
+    first_draining_round
+        The first round, counted from 1, that begins with this wait.  All later rounds also begin with the wait.  0: no
+        round begins with the wait.
     multicast
         Tree for all multicast groups.  None: the tree formed by the paths of all switches towards a root switch.
     classes

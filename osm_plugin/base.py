@@ -25,12 +25,13 @@ from routing.tables import Provenance, Routing
 
 Bytes = npt.NDArray[np.uint8]
 Sls = Literal["published", "last", "state", "unknown"]
-"""How the SLs that senders use are known.
+"""How the worker knows which SLs the senders use.  There are four possible values:
 
-"published": this OpenSM has published them.  "last": this OpenSM has published several tables, and the switches have
-entries of more than one of them.  The SLs are then assumed to be those of the last tables, although some senders may
-still use earlier SLs.  "state": the SLs are those of earlier tables, for example in a state file.  "unknown": the SLs
-are unknown.
+- "published": this OpenSM has published these SLs.
+- "last": this OpenSM has published several tables, and the switches have entries of more than one of them.  The SLs of
+  the tables published last are assumed, although some senders may still use SLs of tables published before.
+- "state": the SLs are those of earlier tables, for example from a state file.
+- "unknown": the SLs are unknown.
 """
 
 
@@ -42,10 +43,12 @@ class Base:
     ----------
     fabric
         The current fabric.  Its LID table also covers higher LIDs than those in use, if switches have entries for them.
-    routing, new
-        The forwarding tables in the switches, and the new tables, both with one column per LID of ``fabric``.  In
-        ``routing``, 255 stands for entries that are unknown or lead nowhere.  If the SLs in use are known, ``routing``
-        has these SLs.  Otherwise it has the SLs of the new tables.
+    routing
+        The forwarding tables in the switches, with one column per LID of ``fabric``.  Entries that are unknown or lead
+        nowhere are 255.  If the SLs in use are known, ``routing`` has these SLs.  Otherwise ``routing`` has the SLs of
+        the new tables.
+    new
+        The new tables, with one column per LID of ``fabric``.
     lost
         Former owners of the LIDs that no port has any more.
     unknown
@@ -114,20 +117,23 @@ def base_of(
 
     Parameters
     ----------
-    fabric, new
-        The current fabric, and the tables to write.
+    fabric
+        The current fabric.
     tables
         Forwarding tables in the switches, as OpenSM reported them.  None: OpenSM reported no tables, so every entry is
         unknown.
+    new
+        The tables to write.
     remembered
-        Earlier tables, each with True if this process has published the tables, or with False if it has read them from
-        a state file.  The tables are compared with the entries in the switches, one after the other.  The first tables
-        that match determine the SLs in use.  If another OpenSM ended while it was writing the new tables, some switches
-        already have entries of the new tables.  Earlier tables with the same SLs as the new tables then match, too.
+        Pairs of earlier tables and a bool.  True: this process has published the tables.  False: the tables were kept
+        in another place, for example in a state file.  The tables are compared with the entries in the switches, one
+        after the other.  The first tables that match determine the SLs in use.  If another OpenSM ended while it was
+        writing the new tables, some switches already have entries of the new tables.  Earlier tables with the same SLs
+        as the new tables then match, too.
     left
-        For the GUID of each switch and end port that has left the fabric: the tables that were in force when it left.
-        A switch that returns may still have entries of these tables, and open connections may use their SLs.  None:
-        these tables are not stored any more.
+        The key is the GUID of a switch or end port that has left the fabric.  The value is the set of tables that was
+        in force when this device left; None: these tables are not stored any more.  A switch that returns may still
+        have entries of these tables, and open connections may use their SLs.
     earlier
         Tables that this process published before the tables in force.  If a fault has interrupted the writing of newer
         tables, some switches still have entries of these earlier tables.
@@ -187,10 +193,10 @@ def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
 
 
 def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:
-    """Return whether switches that have returned to the fabric have only missing entries, and entries of the tables
-    that were in force when the switches left.
+    """Return whether every entry of the switches in ``group`` is missing or equals the entry of the old tables.
 
-    ``group`` has the switches and these tables, and ``lft`` has the entries of all switches.
+    ``group`` has switches that have returned to the fabric, and the old tables: the tables that were in force when
+    these switches left.  ``lft`` has the entries of all switches of the fabric.
     """
     present = np.full_like(lft, NO_PORT)
     present[group.rows] = lft[group.rows]
@@ -198,9 +204,9 @@ def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:
 
 
 def _columns(tables: SwitchTables, least: int) -> int:
-    """Return the number of LFT columns that are needed for all entries of the switches, and at least ``least``.
+    """Return how many LFT columns are needed for all entries of the switches.  The result is at least ``least``.
 
-    The number exceeds ``least`` if a switch has a known entry for a higher LID.  Entries above
+    The result exceeds ``least`` if a switch has a known entry for a higher LID.  Entries above
     :attr:`SwitchTables.top` do not count, because the switch does not use them.
     """
     beyond = np.arange(least, max(least, tables.lft.shape[1]))
@@ -233,8 +239,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     own, now = tables.lft[:, :lids], lft[:, :lids]
     missing = (own == NO_PORT) & (now != NO_PORT)
     np.putmask(now, missing, NO_PORT)
-    # An entry may lead nowhere, for example to a port without a cable.  Entries that equal the entries of the new
-    # tables need no check of this, because all entries of the new tables lead to a neighbour or an end port.
+    # An entry may lead nowhere, for example to a port without a cable.  Only entries that differ from the new tables
+    # are checked for this, because all entries of the new tables lead to a neighbour or an end port.
     row, lid = np.divmod(np.flatnonzero(own != now), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)

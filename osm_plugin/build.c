@@ -22,11 +22,11 @@ struct build {
     char opensm[32];    /* version of OpenSM's headers, OSM_VERSION */
     char package[32];   /* version of ibnue from which the library was built */
     char protocol[32];  /* result of protocol() in osm_plugin/build_info.py when the library was built */
-    char python[512];   /* path of the Python interpreter */
+    char python[512];   /* path of the Python interpreter that runs the worker */
     uint32_t rows;      /* number of structs and members in `row` */
     struct {
-        char name[56];         /* name of the member, as "struct" or "struct.member" */
-        uint32_t offset, size; /* offset and size of the member in bytes */
+        char name[56];         /* "struct" for a whole struct, or "struct.member" for a member */
+        uint32_t offset, size; /* in bytes: offset of the member in its struct (whole struct: 0), and size */
     } row[0 IBNUE_STRUCTS(ONE) IBNUE_MEMBERS(ONE)];
 };
 

@@ -52,7 +52,7 @@ class BuildInfo:
     python
         Path of the Python interpreter that runs the worker.
     layout
-        Hash of ``members``, which the plugin also prints into OpenSM's log.
+        Hash of ``members``.  The plugin prints this hash into OpenSM's log.
     members
         Offset and size in bytes of each struct and struct member of OpenSM that the plugin uses, by name.
     """

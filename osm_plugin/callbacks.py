@@ -48,8 +48,8 @@ class Callbacks:
     def memory(self, descriptor: Any, generation: Any, note: Any, room: int) -> int:
         """Pass to C the file descriptor of the memory that is shared with the worker (``ibnue_host_memory``).
 
-        The method stores the file descriptor in ``descriptor``, and the number of workers that were started so far in
-        ``generation``.  If the number has changed, C has to map the memory of a new worker.
+        The method stores the file descriptor in ``descriptor``.  In ``generation``, it stores how many workers were
+        started so far.  If this number has changed, C has to map the memory of a new worker.
         """
         code, found = self._called(note, room, self._host.memory)
         if found is not None:
@@ -59,7 +59,8 @@ class Callbacks:
     def send(self, engine: Any, sequence: int, note: Any, room: int) -> int:
         """Notify the worker of a request in the shared memory (``ibnue_host_send``).
 
-        Return TOKEN, REPLACED if the worker has ended and another worker is started, or FAILED.
+        Return TOKEN on success.  Return REPLACED if the worker has ended and another worker is started.  Return FAILED
+        after any other error.
 
         ``sequence`` is the number of the request, and ``engine`` the engine that computes the tables.
         """
@@ -68,9 +69,13 @@ class Callbacks:
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
         """Wait for the worker's answer (``ibnue_host_wait``).
 
-        Return TOKEN if the answer has arrived, and store its line for the log in ``note``.  Return PENDING if there is
-        no answer yet, LATE if the deadline has passed and the worker still computes, or REPLACED if another worker is
-        started.  Otherwise return FAILED.
+        Return one of these codes:
+
+        - TOKEN: the answer has arrived, and its line for the log is in ``note``.
+        - PENDING: there is no answer yet, and the deadline has not passed.
+        - LATE: the deadline has passed, and the worker still computes.
+        - REPLACED: the worker has ended, stalled or sent an invalid message, and another worker is started.
+        - FAILED: the worker has refused the request, or another error has occurred.
 
         ``sequence`` is the number of the request.  The method waits for at most ``milliseconds``.
         """
@@ -117,7 +122,8 @@ class Callbacks:
     def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
         """Pass to C the memory that the shadow engine's worker shares with OpenSM (``ibnue_host_shadow``).
 
-        Return PENDING if no worker has to check the tables in force.
+        Return TOKEN on success.  Return PENDING if no worker has to check the tables in force.  Return FAILED after an
+        error.
 
         ``in_force`` is the engine whose tables OpenSM uses.  ``descriptor`` and ``generation`` are set as in
         :meth:`memory`.
@@ -131,8 +137,8 @@ class Callbacks:
         """Ask the shadow engine's worker to compare its own tables with the tables in force
         (``ibnue_host_shadow_send``).
 
-        ``in_force`` is the engine whose tables OpenSM uses, ``own_sls`` whether this engine assigns SLs, and
-        ``sequence`` the number of the request in the shared memory.
+        ``in_force`` is the engine whose tables OpenSM uses.  ``own_sls`` states whether this engine assigns SLs.
+        ``sequence`` is the number of the request in the shared memory.
         """
         call = self._host.shadow_send
         return self._called(note, room, lambda: call(self._text(in_force), bool(own_sls), int(sequence)))[0]

@@ -53,9 +53,10 @@ _QOS_LISTS = (
 pattern of a valid value, and a description of a valid value.
 """
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
-"""Number of data VLs that the plugin uses, by the value of ``max_op_vls``, which is a code.  It is 15 for other codes.
+"""Number of data VLs that the plugin uses, by the value of ``max_op_vls``.
 
-With code 0, OpenSM does not change the operational VLs of the ports, so only one VL is safe.
+This value is a code, not a number of VLs.  A code that is not a key of the mapping stands for 15 data VLs.  With code
+0, OpenSM does not change the operational VLs of the ports, so only one VL is safe.
 """
 _QOS_MAX_VLS = ("qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
 """Options that replace ``qos_max_vls``, each for one kind of port."""
@@ -320,8 +321,9 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
 
 
 def _unknown_options(names: Iterable[str], prefix: Path) -> dict[str, str | None]:
-    """Return those of ``names`` that are not options of the installed OpenSM, each with the most similar option (None:
-    no option is similar).
+    """Return the names among ``names`` that are not options of the installed OpenSM.
+
+    Each returned name comes with the most similar option of OpenSM; None: no option is similar.
 
     A name counts as an option if it is a string in the file of the OpenSM program.  The result is empty if OpenSM is
     not installed, or if this file is only a wrapper script that starts the program.
@@ -472,10 +474,18 @@ def _qos(settings: Mapping[str, str], names: list[str], config: PluginConfig, wh
 
 
 def _data_vls(settings: Mapping[str, str]) -> tuple[int, str, str]:
-    """Return how many data VLs opensm.conf allows, a text that states the reason of this limit, and a text with the
-    remedy.
+    """Return the limit of opensm.conf on the number of data VLs, with its reason and a remedy.
 
     ``settings`` has the values of the options in opensm.conf, by name.
+
+    Returns
+    -------
+    limit
+        Number of data VLs that opensm.conf allows.
+    reason
+        Text that states the reason of this limit.
+    remedy
+        Text that states which option allows more data VLs.
     """
     if settings.get("qos") != "TRUE":
         return 1, "without QoS OpenSM sets up only one", "qos TRUE"
@@ -489,10 +499,10 @@ def _data_vls(settings: Mapping[str, str]) -> tuple[int, str, str]:
 
 
 def _max_vls(settings: Mapping[str, str], key: str) -> int | None:
-    """Return the value of the option ``key``, whose name ends with "max_vls", among the options ``settings``.
+    """Return the value of an option whose name, ``key``, ends with "max_vls".
 
-    Return None if the option is missing.  Also return None if its value is not from 1 to 15, because OpenSM ignores
-    such a value.
+    ``settings`` has the values of the options in opensm.conf, by name.  Return None if the option is missing.  Also
+    return None if its value is not from 1 to 15, because OpenSM ignores such a value.
     """
     number = c_number(settings.get(key, ""))
     return number if number is not None and 1 <= number <= MAX_DATA_VLS else None

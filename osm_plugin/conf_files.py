@@ -38,8 +38,8 @@ class ConfFiles:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        # For each file, by the name of its option and its path: the descriptor of a memory file with its last usable
-        # version.
+        # The key is a pair: an option of opensm.conf that names a file, and the path of this file.  The value is the
+        # descriptor of a memory file with the last usable version of the named file.
         self._copies: dict[tuple[str, str], int] = {}
         self._silent = SilentFiles()
         # The last values of the options FOREIGN, which are read from opensm.conf, because OpenSM does not pass them on.
@@ -47,8 +47,8 @@ class ConfFiles:
         self._foreign: dict[str, str] | None = None
         # The thread that reads the folder.  It is started only once.
         self._reader: threading.Thread | None = None
-        # The content of each file in the folder, and the content of files that save() will write there, both by the
-        # name of the file.
+        # _stored: the content of each file that is in the folder, by the name of the file.
+        # _unsaved: the content of each file that save() will write into the folder, by the name of the file.
         self._stored: dict[str, bytes] = {}
         self._unsaved: dict[str, bytes] = {}
 
@@ -78,7 +78,7 @@ class ConfFiles:
 
         The first call starts this thread, and waits for it for a limited time.  So the folder is read only if an option
         of opensm.conf names a file.
-        ``key`` is the name of this option, and the path of the file.
+        ``key`` is a pair: the name of this option, and the path of the file.
         """
         if self.folder is None:
             return None
@@ -136,7 +136,7 @@ class ConfFiles:
     def _copy(self, key: tuple[str, str], path: Path) -> None:
         """Copy a usable file to memory.  If this fails, an older copy is kept.
 
-        ``key`` is the option of opensm.conf that names the file, and the value of the option.
+        ``key`` is a pair: the option of opensm.conf that names the file, and the value of this option (the path).
         """
         with suppress(OSError):
             content = path.read_bytes()

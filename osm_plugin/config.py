@@ -52,7 +52,7 @@ _NO_TABLES: Mapping[str, Mapping[str, Any]] = {}
 
 @dataclass(frozen=True)
 class PluginConfig:
-    """Settings in the plugin's configuration file.  A key of the file is the name of an attribute.
+    """Settings in the plugin's configuration file.  Each attribute has the name of its key in the file.
 
     Attributes
     ----------
@@ -88,9 +88,9 @@ class PluginConfig:
         also a limited number of other entries, to keep the balance.  "fresh": all entries, because every sweep
         recomputes the tables.
     rebalance
-        Maximum number of entries that change in a sweep without a fault, for each 100,000 table entries or part
-        thereof.  These changes regain the balance that re-routes have lost.  0: no entries.  The setting applies only
-        with stability "balanced".
+        Maximum number of entries that change in a sweep without a fault, for every 100,000 entries in the tables
+        (rounded up to a multiple of 100,000).  These changes regain the balance that re-routes have lost.  0: no
+        entries.  The setting applies only with stability "balanced".
     rebalance_pause
         Seconds after a sweep until the next sweep is requested, as long as more entries can be rebalanced.
     transitions
@@ -98,14 +98,14 @@ class PluginConfig:
     round_wait
         Seconds to wait before a round that may begin only after packets in flight have left the fabric.
     policies
-        A file of rules for HOQLife and VLStallCount of single ports, which are set after every sweep.
+        A file of rules that set HOQLife and VLStallCount of single ports after every sweep; None: no file.
     worker_user
         User of the worker process; None: OpenSM's user.
     classes
         Settings of the classes of end ports by the name of the class, as :data:`routing.class_settings.SETTINGS` has
         them.
     engine
-        Engine options.  Options for all engines are under "", and options for one engine under its name.
+        Engine options, by the name of the engine.  The key "" has options for all engines.
     """
 
     deadline: float = 10.0

@@ -42,8 +42,10 @@ class Reply(NamedTuple):
 
     Attributes
     ----------
-    kind, path
-        Kind of the request, "look" to read or "put" to write, and the path of the file.
+    kind
+        Kind of the request: "look" to read the file, or "put" to write the file.
+    path
+        Path of the file.
     stamp
         Modification time (ns), size and inode of the file; None if the file does not exist.
     problem

@@ -7,7 +7,7 @@
  *   the deadline has passed, but the worker still computes.
  * - ibnue_host_send, ibnue_host_wait: 0x1b11 if the worker has ended or stalled, and another worker is started.
  * - ibnue_host_awaited: 0x1b0e if OpenSM should sweep now, as described at Host.awaited in host.py.  0x1b0f if OpenSM
- *   may have to sweep later.  Any other value: no sweep is expected, which includes a failure.
+ *   may have to sweep later.  Any other value: no sweep is expected, or the call has failed.
  * - ibnue_host_policies: 0x1b0f if the configuration names no rules for ports.
  * - ibnue_host_check_worker: `note` has the next line for the log, which begins with "ERR" if it is an error.
  * - ibnue_host_shadow: 0x1b0f if no worker has to compare the tables in force with the tables of a shadow engine, or to

@@ -21,7 +21,7 @@ from routing import __version__
 from routing.errors import EnvironmentProblem, RoutingError
 
 MOST_START_DEADLINES = 5
-"""Multiple of ``start_deadline`` after which a worker that still computes, but is not ready, is replaced."""
+"""A worker that is not ready after this multiple of ``start_deadline`` is replaced, even if it still computes."""
 
 FIRST_PAUSE, MOST_PAUSE, CALM = 10.0, 320.0, 600.0
 """Pauses in seconds between starts of workers by :meth:`Host.check_worker`.  The first pause is ``FIRST_PAUSE``.  Each
@@ -52,9 +52,11 @@ class Host:
         self._generation = 0
         # Two threads of OpenSM use the worker: the one that sweeps, and the one that checks the worker between sweeps.
         self._lock = threading.Lock()
-        # For starts of workers by check_worker: the seconds between the last start and the earliest next start, the
-        # time of the earliest next start (time.monotonic()), and a text on how the last worker ended.  The text is not
-        # logged again if the next worker ends in the same way before it is ready.
+        # Three variables of check_worker, which leaves a pause between two starts of workers:
+        # _pause: seconds between the last start and the earliest next start.
+        # _next_start: time of the earliest next start (time.monotonic()).
+        # _last_death: text on how the last worker ended.  If the next worker ends before it is ready, and its text is
+        # equal, the text is not logged again.
         self._pause = FIRST_PAUSE / 2
         self._next_start = 0.0
         self._last_death = ""
@@ -72,7 +74,7 @@ class Host:
         # Number of the open request: wait() has not yet returned its answer.  None: there is no open request.
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
-        self._engine = ""  # engine of the last request
+        self._engine = ""  # Name of the engine of the last request.
         # For each engine that has failed since the last answer with tables: the number of workers that failed while
         # they computed tables for this engine.  The key "" is for workers that failed before they were ready.
         self._failed: dict[str, int] = {}
@@ -373,8 +375,8 @@ class Host:
         necessary.
 
         A shadow engine computes tables only to compare them with the tables in force.  If no shadow engine is
-        configured, the worker only searches the tables in force for credit loops, and only after a fallback to an
-        engine of OpenSM.  ``in_force`` is the engine whose tables OpenSM uses.
+        configured, the worker is used only after a fallback to an engine of OpenSM.  It then searches the tables in
+        force for credit loops, and computes no tables.  ``in_force`` is the engine whose tables OpenSM uses.
 
         Returns
         -------
@@ -398,9 +400,7 @@ class Host:
         return [(self._shadow.memory, self._shadow_generation)]
 
     def _fell_back(self, in_force: str) -> bool:
-        """Return whether ``in_force`` is one of OpenSM's own engines, which OpenSM uses after it has tried an ibnue
-        engine.
-        """
+        """Return whether ``in_force`` is one of OpenSM's own engines, and OpenSM has tried an ibnue engine before."""
         names = self._configured.replace(",", " ").split()
         before = names[: names.index(in_force)] if in_force in names else names
         tried = any(name.startswith("ibnue-") for name in before)
@@ -409,8 +409,8 @@ class Host:
     def shadow_send(self, in_force: str, own_sls: bool, sequence: int) -> None:
         """Inform the shadow engine's worker that tables are in its shared memory.  No caller waits for its result.
 
-        ``in_force`` is the engine whose tables OpenSM uses, ``own_sls`` whether this engine assigns SLs, and
-        ``sequence`` the number of the request in the memory.
+        ``in_force`` is the engine whose tables OpenSM uses.  ``own_sls`` states whether this engine assigns SLs.
+        ``sequence`` is the number of the request in the memory.
 
         Raises
         ------
@@ -456,7 +456,7 @@ class Host:
         """End a worker that has failed while it started or routed, and start another worker.  Return a line for the
         log.
 
-        ``died`` is whether the worker has ended by itself, had an internal error, or sent a wrong message or wrong
+        ``died`` states whether the worker has ended by itself, had an internal error, or sent a wrong message or wrong
         tables.  Such failures are counted, because the tables in force may be their cause.  After two of them, these
         tables are not used any more.
         """

@@ -179,9 +179,9 @@ def _include(root: Path) -> Path:
 
 
 def _other_packages(root: Path) -> list[str]:
-    """Return the missing Debian packages among those with OpenSM, the compiler, and Python's headers.
+    """Return the missing Debian packages among the packages of OpenSM, of the compiler, and of Python's headers.
 
-    The plugin cannot be built and loaded without these packages.
+    The plugin can be built and loaded only with all of these packages.
 
     ``root`` is the folder below which OpenSM is installed.
     """

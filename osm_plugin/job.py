@@ -25,11 +25,14 @@ class Job:
 
     Attributes
     ----------
-    snapshot, config
-        The request with its fabric, and the configuration that came with the request.
-    engine, options
-        The engine that computes the tables, and its options.  If tables are pinned: the engine that computed the pinned
-        tables, and the options with which it did so.
+    snapshot
+        The request, with its fabric.
+    config
+        The configuration that came with the request.
+    engine
+        The engine that computes the tables.  If tables are pinned, this is the engine that computed the pinned tables.
+    options
+        The options of this engine.  If tables are pinned, these are the options with which they were computed.
     key
         Text that identifies the options (:func:`~osm_plugin.route_or_reroute.options_key`).
     multicast_roots
@@ -52,8 +55,9 @@ class Job:
     def origin_of(self, routing: Routing) -> tuple[str, str]:
         """Return the engine and the options to record with new tables.
 
-        If the new tables are a repair of earlier tables, return the engine of the earlier tables with its options, even
-        if this engine has failed since.  When it works again, it can continue with the repaired tables.
+        If the new tables are a repair of earlier tables, return the engine that computed the earlier tables, and its
+        options.  This holds even if this engine has failed since then.  When this engine works again, it can continue
+        with the repaired tables.
         """
         before = self.start.before
         if self.pinned is None and isinstance(before, SavedTables) and routing.provenance.engine == before.engine:

@@ -25,7 +25,7 @@ SAVED = "config.json"
 _LONGEST = 50_000
 """Maximum number of characters of a configuration as JSON, because a message to the worker can have at most 64 KiB."""
 READ_AGAIN, VALID_AGAIN = "can be read again", "the configuration is valid again, and in use"
-"""Ends of lines for the log that report the end of a problem."""
+"""Texts at the end of a log line, which report that a problem with the configuration is solved."""
 _POLICIES = ("policies",)
 _BUNDLE = ("bundle",)
 
@@ -64,8 +64,9 @@ def stamp_of(path: Path) -> Stamp | None:
 class ConfigFile:
     """Reads the configuration file for the part of the plugin that runs inside OpenSM (:class:`osm_plugin.host.Host`).
 
-    The file is read again when it changes.  While it is invalid, or its file system does not answer, its last good
-    content is used.
+    The file is read again when it changes.  The last good configuration is used while the file is invalid, or while its
+    file system does not answer.  The last good configuration is the last valid content that this object has read.  If
+    there was none, it is the configuration that a worker has saved.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class ConfigFile:
         self.warnings: list[str] = []
         self._stamp: Stamp | None = None
         self._reader: threading.Thread | None = None
-        self._found: PluginConfig | InputError | None = None  # result of the thread; None: the file is unchanged
+        self._found: PluginConfig | InputError | None = None  # result of the reading thread; None: file unchanged
         self._found_stamp: Stamp | None = None
         self._good = False
         self._wrong = ""
@@ -152,7 +153,9 @@ def _short(config: PluginConfig, path: Path) -> PluginConfig:
 
 
 class LastGood:
-    """The last good configuration, as the worker keeps it in memory and in a folder.
+    """The last good configuration, which the worker keeps in memory and in a folder.
+
+    A configuration is good once an engine has computed tables with it, or port rules were applied with it.
 
     Parameters
     ----------
@@ -184,9 +187,10 @@ class LastGood:
             The configuration that the host has read.
         action
             Function to run, with a configuration as its argument.
-        ports, bundle
-            Whether the action reads the file of port rules, and whether it reads the bundle.  Only files that were read
-            count as part of a good configuration.
+        ports
+            Whether the action reads the file of port rules.
+        bundle
+            Whether the action reads the bundle.  Only files that were read count as part of a good configuration.
 
         Returns
         -------
@@ -273,8 +277,8 @@ class LastGood:
         configuration can be tried.
 
         If ``ports`` is false, the result is the last good configuration.  If ``ports`` is true, the request was for
-        port rules.  Then the result is ``config`` with the classes of the last good configuration, and with its port
-        rules if it has any.
+        port rules.  In this case, the result is ``config`` with two settings of the last good configuration: the
+        classes, and the file of port rules (if the last good configuration names such a file).
 
         ``silent`` is a file whose file system does not answer; None: there is none.  A configuration that names this
         file is not returned.

@@ -123,20 +123,21 @@ struct ibnue_answer {
 /* SLs and VLs of the QoS classes.  Each SL of OpenSM's QoS policy is a QoS class.  A QoS class has one SL for each
  * layer (VL) of the engine's tables. */
 struct ibnue_classes {
-    /* SL of a path if OpenSM proposes the SL `hint` (index: 16 * hint + the SL that the tables have for the path) */
+    /* index: 16 * (SL that OpenSM proposes for a path, the hint) + (SL that the tables have for the path); value: SL
+     * that the path gets */
     uint8_t sl_for[256];
     /* index: a VL of the tables; value: the VL of the QoS policy from which it gets its arbitration weight, 255 for a
      * VL without data */
     uint8_t vl_like[16];
 };
 
-/* A write of an LFT entry after round 1.  If an entry is removed in one of these rounds and set to its new port in a
- * later one, the array has two structs for the entry.  The struct with the later round comes first. */
+/* A write of an LFT entry after round 1.  The array has two structs for an entry that is removed in one round after
+ * round 1, and gets its new port in a later round.  The struct with the later round comes first. */
 struct ibnue_deferred {
     uint32_t row;  /* row of the switch that has the LFT entry */
     uint16_t lid; /* LID of the LFT entry */
     uint8_t round; /* round in which the entry is written, from 2 on */
-    uint8_t port;  /* port of the entry until that round, 255: no port */
+    uint8_t port;  /* port that the entry has until the round `round`, 255: no port */
 };
 
 /* Name that the worker gets instead of an engine's name, if the shim requests values of ports (HOQLife, VLStallCount).
@@ -161,6 +162,6 @@ struct ibnue_policy_answer {
     uint32_t switches; /* number of switches, as in the request */
     uint32_t unused; /* padding */
     /* offset of uint16[switches][256], one value for each port.  Bits 0 to 4: HOQLife.  Bits 5 to 7: VLStallCount.
-     * Bits 8 to 15: a mask of those bits among bits 0 to 7 that the rules set */
+     * Bits 8 to 15: a mask of bits 0 to 7, in which bit 8 + n is 1 if the rules determine bit n */
     uint64_t want_at;
 };

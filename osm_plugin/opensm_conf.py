@@ -49,7 +49,7 @@ class OpensmConf:
 
     @classmethod
     def of_settings(cls, found: Mapping[str, str]) -> OpensmConf:
-        """Return the settings, by name, that differ from OpenSM's defaults."""
+        """Return those settings of ``found`` (values by name) that differ from OpenSM's defaults."""
         usual = {option.name: option.usual for option in OPTIONS}
         return cls(
             {key: value for key, value in found.items() if value not in _UNSET and not _same(value, usual.get(key, ""))}
@@ -61,10 +61,11 @@ class OpensmConf:
 
 
 def settings_in(text: str) -> dict[str, str]:
-    """Read the settings in the text of opensm.conf as OpenSM does: by name, and the last line of a name counts.
+    """Return the values of the settings in the text of opensm.conf, by name, as OpenSM reads the text.
 
-    ``#`` begins a comment everywhere in a line, and a value may be quoted.  Only spaces and tabs separate the name from
-    the value, so another kind of white space is a part of the name.
+    If several lines have the same name, the last of these lines counts.  ``#`` begins a comment everywhere in a line,
+    and a value may be quoted.  Only spaces and tabs separate the name from the value, so another kind of white space is
+    a part of the name.
     """
     found: dict[str, str] = {}
     for line in text.split("\n"):
@@ -144,8 +145,10 @@ class Verdict:
 
     Attributes
     ----------
-    name, value
-        Name and value in opensm.conf.
+    name
+        Name of the option in opensm.conf.
+    value
+        Value of the option in opensm.conf.
     honoured
         Whether the option has its effect, through the plugin or through OpenSM itself.
     text

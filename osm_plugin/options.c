@@ -2,7 +2,7 @@
  * applies them.
  *
  * Each option that differs from OpenSM's default is one line "key value".  osm_plugin/opensm_conf.py defines how the
- * worker handles it. */
+ * worker handles each option. */
 #include "shim.h"
 
 #include <stdarg.h>

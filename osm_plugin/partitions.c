@@ -1,8 +1,8 @@
 /* Keep the SLs of the administrator's partitions while partition_config_file has an error.
  *
  * If the file has an error, OpenSM drops all its partitions and puts all ports into the default partition.  Without
- * these functions, the engine would compute tables for fewer QoS classes, and tables for all QoS classes again once the
- * error is corrected. */
+ * these functions, the engine would replace the tables twice.  First, it would compute tables without the QoS classes
+ * of the dropped partitions.  Once the error is corrected, it would compute tables for all QoS classes again. */
 #include "shim.h"
 
 #include <ctype.h>
@@ -111,8 +111,8 @@ void ibnue_partitions_refresh(struct ibnue_plugin *plugin)
             file);
 }
 
-/* Return a mask of the SLs of all partitions.  While OpenSM has dropped the partitions because of an error, the mask also
- * has the SLs of the last partitions. */
+/* Return a mask of the SLs of all partitions.  If OpenSM has dropped partitions, for example because of an error in
+ * their file, the mask also has the SLs of the last partitions before. */
 uint32_t ibnue_partitions_sls(const struct ibnue_plugin *plugin)
 {
     return sls_now(&plugin->osm->subn) | (plugin->partitions_dropped ? plugin->partition_sls : 0);

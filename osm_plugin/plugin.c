@@ -183,8 +183,8 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))
         ibnue_copies_discovered(plugin);
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_START)
-        /* `narrow` counts the SL-to-VL tables that OpenSM cuts to fewer VLs.  Each heavy sweep counts from 0, even if
-         * the sweep before has failed. */
+        /* `narrow` counts the SL-to-VL tables whose VLs OpenSM masks, because ports have fewer operational VLs than the
+         * tables use.  Each heavy sweep counts from 0, even if the sweep before has failed. */
         plugin->narrow = 0;
     ibnue_status_event(plugin, event);
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)

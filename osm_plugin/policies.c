@@ -287,8 +287,8 @@ static void check_port(osm_physp_t *physp, struct demand *demand, struct tally *
     }
 }
 
-/* Send the requests to all ports with a rule.  If `check` is set, send nothing, and compare the values of these ports
- * with the requests that were sent before. */
+/* If `check` is 0, send requests to all ports with a rule.  Otherwise send nothing, and compare the values of these
+ * ports with the requests that were sent before. */
 static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int check)
 {
     struct ibnue_policies *policies = plugin->policies;

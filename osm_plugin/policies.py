@@ -45,7 +45,7 @@ class PolicyDesk:
         self._routed = fabric.digest, routing
 
     def answer(self, memory: SharedMemory, snapshot: Snapshot, config: PluginConfig) -> str:
-        """Write the wanted values of every port to the shared memory, and return a line for the log.
+        """Write the PortInfo values that the rules demand into the shared memory, and return a line for the log.
 
         Raises
         ------
@@ -115,7 +115,9 @@ def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]
 
 
 def write_answer(memory: SharedMemory, at: int, found: PortPolicies, *, sequence: int) -> None:
-    """Write the wanted PortInfo values to the shared memory at offset ``at``.  The header is written last.
+    """Write the PortInfo values that the rules demand into the shared memory, at offset ``at`` in bytes.
+
+    The header is written last, so that a reader never accepts incomplete values.
 
     ``found`` has the values that the rules set at each port, and ``sequence`` is the number of the request.
     """

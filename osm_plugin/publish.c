@@ -165,8 +165,8 @@ static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uin
     default:
         own = service->sl[(size_t)from * service->lids + to];
     }
-    /* The SL in the tables stands for a layer.  Return the SL of the hint's QoS class for this layer.  It equals the
-     * hint if packets with that SL already use the layer. */
+    /* The SL in the tables, `own`, stands for a layer.  Return the SL that the QoS class of the hint has for this
+     * layer.  The result is the hint itself if the hint is an SL of this layer. */
     return service->classes.sl_for[16 * (hint & 15) + (own & 15)];
 }
 

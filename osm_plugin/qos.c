@@ -9,7 +9,8 @@
 #include <opensm/osm_qos_policy.h>
 #include <opensm/osm_sm.h>
 
-/* Blocks 0 and 1 of a port are its low-priority table, and blocks 2 and 3 its high-priority table. */
+/* Number of the first block of a port's high-priority VL arbitration table.  Blocks 0 and 1 are the low-priority table,
+ * and blocks 2 and 3 the high-priority table. */
 #define HIGH_BLOCK 2
 #define USUAL_WEIGHT 4 /* weight of most VLs in OpenSM's default low-priority table */
 #define UNUSED_VL 255  /* value in `like` (see find_used) for a VL that carries no data */
@@ -142,8 +143,8 @@ static int occurs_before(const ib_vl_arb_table_t *block, unsigned entry)
 }
 
 /* Write an entry for a VL into a block.  `used` is a mask of the VLs that can carry data.  The new entry replaces an
- * entry that has no weight, or whose VL is not in `used`.  If the block has no such entry, the new entry replaces an
- * entry whose VL has an earlier entry in the block.  Return 0, or -1 if no entry can be replaced. */
+ * entry that has no weight, or whose VL is not in `used`.  If the block has neither, the new entry replaces an entry
+ * whose VL also has an earlier entry with a weight in the block.  Return 0, or -1 if no entry can be replaced. */
 static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsigned weight, uint32_t used)
 {
     for (int last_resort = 0; last_resort < 2; last_resort++)
@@ -158,8 +159,9 @@ static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsi
     return -1;
 }
 
-/* Fill `like` for a port.  If VL n can carry data, like[n] is the VL whose arbitration weight VL n gets if it has no
- * entry of its own.  Otherwise, like[n] is UNUSED_VL. */
+/* Fill the array `like` for a port, with one element for each VL.  If VL n cannot carry data, like[n] is UNUSED_VL.
+ * Otherwise, like[n] is a VL, called the model VL of n.  If the VL arbitration tables have no entry for VL n, VL n gets
+ * the weight of its model VL. */
 static void find_used(const struct ibnue_service *service, const char *sl2vl, unsigned mask, uint8_t *like)
 {
     char *end;
@@ -189,8 +191,8 @@ static const char *chosen(const char *own, const char *all, const char *usual)
 }
 
 /* Add entries to `block` for VLs that can carry data, but have no entry with a weight in either table of the
- * administrator.  A port never serves a VL without an entry, and ignores entries with weight 0.  Each such VL gets the
- * weight of its model VL, which is the VL that find_used gives.  If the model VL has no entry, the weight is
+ * administrator.  A port never serves a VL without an entry, and ignores entries with weight 0.  A VL without an
+ * entry gets the weight of its model VL (see find_used).  If the model VL has no entry either, the weight is
  * USUAL_WEIGHT.  The new entry belongs to the high-priority table if the model VL has an entry there, otherwise to the
  * low-priority table.  `high` states whether `block` belongs to the high-priority table. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
@@ -238,8 +240,8 @@ void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_
     ibnue_service_release(engine);
 }
 
-/* Log at the end of a sweep for which VLs entries were added to the VL arbitration tables, and for how many entries the
- * tables had no room.  Lines that the previous sweep has logged are not repeated. */
+/* Log at the end of a sweep how many entries were added to the VL arbitration tables, and for which VLs.  Also log for
+ * how many entries the tables had no room.  Lines that the previous sweep has logged are not repeated. */
 void ibnue_arbitration_report(struct ibnue_plugin *plugin)
 {
     struct ibnue_arbitration *now = &plugin->arbitration, *last = &plugin->last_arbitration;
@@ -258,10 +260,11 @@ void ibnue_arbitration_report(struct ibnue_plugin *plugin)
     *now = (struct ibnue_arbitration){.vls = 0};
 }
 
-/* Log at the end of a sweep if OpenSM has cut SL-to-VL tables to fewer VLs.  OpenSM cuts tables of ports that got
- * more operational VLs in this sweep.  The first time, request a heavy sweep, which writes the whole tables.  If
- * OpenSM has cut tables in the previous sweep as well, log an error instead.  The error is repeated only if the
- * number of cut tables changes. */
+/* Log at the end of a sweep if OpenSM has cut SL-to-VL tables.  A table is cut if OpenSM masks its VLs, because the
+ * port has fewer operational VLs than the table uses.  This also happens if OpenSM gives the port more operational VLs
+ * in this sweep, because OpenSM writes the table first.  The first time, request a heavy sweep, which writes the whole
+ * tables.  If OpenSM has cut tables in the previous sweep as well, log an error instead.  The error is repeated only if
+ * the number of cut tables changes. */
 void ibnue_sl2vl_report(struct ibnue_plugin *plugin)
 {
     uint32_t now = plugin->narrow, last = plugin->last_narrow;

@@ -3,8 +3,9 @@
 OpenSM chooses an SL for every path record: by QoS level, by partition, or as the request demands.  OpenSM passes this
 SL to the engine as a hint.  Tables with one layer are safe on any SL, so each path keeps the SL of the hint.
 
-With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  Each pair of a class and a
-layer has its own SL, and a path uses the SL of its class and of the layer in which the path is proven.
+With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  No two pairs of a class and a
+layer share an SL.  The SL of a path thus states two things: the class of the path, and the layer in which the path is
+proven.
 """
 
 from __future__ import annotations
@@ -189,9 +190,10 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # The label of a layer is the SL of the first class for this layer.  The new tables have the label of the layer
-        # in place of the engine's SL.  ``sl_for`` gives the SL of a path by the hint and the engine's SL.  ``by_label``
-        # gives it by the hint and the label.
+        # The label of a layer is the SL of the first class for this layer.  In the new tables, the SL of each path is
+        # the label of its layer, not the engine's SL.  The arrays ``sl_for`` and ``by_label`` both give the SL that
+        # senders use for a path.  Their first index is the hint.  The second index is the engine's SL in ``sl_for``,
+        # and the label in ``by_label``.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()
@@ -204,16 +206,20 @@ class _Assignment:
         return Classes(routing, by_label.astype(np.uint8), vl_like, layer_vl, self._line(sl, vls, shared))
 
     def _sls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Assign an SL to each class in each layer.  In the first layer of a class, paths have the SL that the policy
-        gives to the class.  All SLs that are left over are distributed round robin over the layers of the default class
-        (the class of SL 0, or else of the lowest SL).
+        """Assign an SL to each class in each layer.
+
+        In the first layer of a class, paths have the SL that the policy gives to the class.  All SLs that are left over
+        belong to the default class, and are distributed round robin over its layers.  The default class is the class of
+        SL 0 or, if the policy does not use SL 0, the class of the lowest SL.
 
         Returns
         -------
-        class_of, layer_of
-            int64[16], class and layer of each SL.
+        class_of
+            int64[16], the class of each SL, as an index of the policy's list of SLs.
+        layer_of
+            int64[16], the layer of each SL, as an index of the list of layers.
         table
-            int64[classes, layers], SL of each class and layer.
+            int64[classes, layers], the first SL of each class in each layer.
         """
         sls, count = self.policy.sls, len(self.layers)
         free = [sl for sl in range(SLS) if sl not in sls]
@@ -262,7 +268,10 @@ class _Assignment:
 
 
 def _power_above(vls: int) -> int:
-    """Return the smallest number of VLs that a port can support (1, 2, 4, 8 or 16) and that is at least ``vls``."""
+    """Return the smallest power of two that is at least ``vls``.
+
+    If a port has ``vls`` data VLs, OpenSM masks the VLs in the port's SL-to-VL tables with this number minus 1.
+    """
     return 1 << (vls - 1).bit_length()
 
 

@@ -61,7 +61,7 @@ _LIMITS: Mapping[str, tuple[int, int]] = {
     "sl": (0, 15), "sl2vl-table": (0, 15), "mtu-limit": (1, 5), "rate-limit": (2, 22), "to": (0, 127), "from": (0, 127),
     "port-num": (0, 0xFFFF),
 }  # fmt: skip
-"""The smallest and the largest number that a statement or a rule may have."""
+"""Smallest and largest permitted number, by the name of the statement or rule that has the number."""
 _SL2VL_NUMBERS = 16
 _DEFAULT = "default"
 """Name of the QoS level of paths that no rule selects.  OpenSM ignores the case of names of QoS levels."""
@@ -150,8 +150,10 @@ class _Policy:
 
     Parameters
     ----------
-    path, text
-        The file, and its text.
+    path
+        The file.
+    text
+        The text of the file.
     pkeys
         PKeys of all partitions, without the bit for full membership; None: unknown.
     """
@@ -159,7 +161,7 @@ class _Policy:
     def __init__(self, path: Path, text: str, pkeys: set[int] | None) -> None:
         self._path, self._pkeys = path, pkeys
         self._words = _words(text)
-        self._word, self._line = next(self._words), 1  # the next word, and the line of the word before it
+        self._word, self._line = next(self._words), 1  # the next word; line of the word before it
         # Name and first line of each section that has begun and not ended, the outermost section first.
         self._open: list[tuple[str, int]] = []
         # Whether nothing has been read since the innermost section began.

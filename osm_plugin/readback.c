@@ -199,8 +199,8 @@ void ibnue_copies_drop(struct ibnue_plugin *plugin)
 }
 
 /* Let OpenSM's SA answer path queries from the tables in force while the lock is released.  The SA answers from
- * `new_lft` and routing_engine_used, which OpenSM clears before it calls an engine.  If `serve` is 1, set both to the
- * tables in force and to their engine.  If `serve` is 0, clear both again. */
+ * `new_lft` of each switch and from routing_engine_used.  OpenSM clears both before it calls an engine.  If `serve` is
+ * 1, set both to the tables in force and to their engine.  If `serve` is 0, clear both again. */
 static void serve_meanwhile(struct ibnue_plugin *plugin, int serve)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -278,7 +278,8 @@ static unsigned ask_batch(struct ibnue_plugin *plugin, uint32_t row, unsigned mo
     return asked;
 }
 
-/* Examine the answers to the last requests to a switch.  Mark answered blocks as known, or the switch as silent. */
+/* Examine the answers to the last requests to a switch.  Mark answered blocks as known.  If a request is unanswered,
+ * mark the switch as silent. */
 static void take_batch(struct ibnue_plugin *plugin, uint32_t row)
 {
     osm_switch_t *sw = plugin->rows.row[row];

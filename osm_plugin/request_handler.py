@@ -89,17 +89,18 @@ class RequestHandler:
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
-        self._asked = ""  # engine of the last request
+        self._asked = ""  # Name of the engine of the last request.
         # _reported: for each engine, the log lines that applied at the last request to this engine, such as lines about
-        # unused options.  _known: the lines that applied at the last request to any engine; they are not logged again
+        # unused options.
+        # _known: the log lines in `_reported`, of all engines together.  These lines are not logged again.
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
         # _balanced: tables for which no further search for a better balance is made
         # _failures: number of searches that failed with an error, counted for the tables in force
         self._balanced: Routing | None = None
         self._failures = 0
-        self._precomputed: Precomputed | None = None  # data that the next re-route of the tables in force needs
-        # seconds until OpenSM should sweep again, so that more entries can be rebalanced; None: no such sweep is needed
+        self._precomputed: Precomputed | None = None  # Data that the next re-route of the tables in force needs.
+        # Seconds until OpenSM should sweep again, so that more entries can be rebalanced.  None: no sweep is needed.
         self._again: float | None = None
 
     def prepare(self, config: PluginConfig) -> None:
@@ -197,7 +198,7 @@ class RequestHandler:
         )
 
     def _set_ports(self, config: PluginConfig) -> str:
-        """Write the wanted PortInfo values of the port policies, and return a line for OpenSM's log."""
+        """Write the PortInfo values that the port rules demand, and return a line for OpenSM's log."""
         return self._policies.answer(self._memory, self._read(config), config)
 
     def _read(self, config: PluginConfig) -> Snapshot:
@@ -299,8 +300,8 @@ class RequestHandler:
         self.written(request.get("written", {}))
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
-        # The starting point can be tables of another engine, which has failed.  Such tables may be the cause if a
-        # worker has ended during a request to this engine.  Then no tables of other engines are used.
+        # The tables in force can be tables of another engine, which has failed.  If a worker has ended while it
+        # computed tables for `engine`, these tables in force may be the cause.  So they are not used in this case.
         before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
         baseline = None if before is None else self.state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.

@@ -64,16 +64,19 @@ def returned_groups(
     kept
         The tables that were in force before this change, without the returned devices.
     left
-        For the GUID of each switch and end port that has left: the tables that were in force.  None: these tables are
-        not stored any more.
+        The key is the GUID of a switch or end port that has left the fabric.  The value is the set of tables that was
+        in force when this device left; None: these tables are not stored any more.
     earlier
         Earlier tables.  A switch that left the fabric while it was being written may still have entries of these
         tables.
 
     Returns
     -------
-    The groups.  None: a returned switch has entries of unknown tables, the tables of a returned device are not stored
-    any more, or the LID of a returned device has changed.
+    The groups; None in three cases:
+
+    - A returned switch has entries of unknown tables.
+    - The tables that were in force when a returned device left are not stored any more.
+    - The LID of a returned device has changed.
     """
     rows = np.flatnonzero(old_rows(kept.fabric, fabric) < 0)
     filled = rows[(lft[rows] != NO_PORT).any(axis=1)]
@@ -112,9 +115,10 @@ def sls_after_return(
 
     Parameters
     ----------
-    old, old_fabric
-        The tables that were in force before the devices returned, with the rows and columns of ``fabric``; and the
-        fabric for which these tables were made.
+    old
+        The tables that were in force before the devices returned, with the rows and columns of ``fabric``.
+    old_fabric
+        The fabric for which the tables ``old`` were computed.
     returned
         The returned devices, and the tables that were in force when these devices left, with the rows and columns of
         ``fabric``.
@@ -123,8 +127,11 @@ def sls_after_return(
 
     Returns
     -------
-    The SL table.  None if the tables ``old`` and the tables in ``returned`` have different SL2VL tables.  None, too, if
-    senders at one switch use different SLs, and the fabric has too many LIDs for one SL per pair of LIDs.
+    The SL table; None in two cases:
+
+    - The tables ``old`` and the tables in ``returned`` have different SL2VL tables.
+    - The result needs one SL per pair of LIDs, for example because senders at one switch use different SLs.  But the
+      fabric has too many LIDs for such a table (:data:`MOST_PAIRS`).
     """
     if any(not np.array_equal(before.sl2vl, old.sl2vl) for _, before in returned):
         return None
@@ -196,8 +203,8 @@ def _owners(fabric: Fabric, count: int) -> npt.NDArray[np.uint64]:
 def are_entries_of(lft: Bytes, remembered: SavedTables, fabric: Fabric, earlier: Sequence[SavedTables] = ()) -> bool:
     """Return whether the entries in the switches, ``lft``, equal the entries of the tables ``remembered``.
 
-    An entry in a switch may differ in three cases: it is missing, an update round that may not be complete writes it,
-    or it equals the entry of one of the tables ``earlier``.
+    An entry in a switch may differ from these tables in three cases.  The entry is missing.  The entry is written by an
+    update round that may not be complete.  Or the entry equals the entry of one of the tables ``earlier``.
     """
     others = _other_entries(lft, remembered, fabric)
     for tables in earlier if len(others) else ():

@@ -67,8 +67,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     ibnue_spread_port0(plugin);
 }
 
-/* Return the number of switches that have not acknowledged their whole LFT.  If there are such switches, copy the name of
- * the first of them to name[MOST_NAME]. */
+/* Return the number of switches that have not acknowledged their whole LFT.  If this number is not 0, copy the
+ * name of the first of these switches, in the order of rows, to name[MOST_NAME]. */
 static uint32_t not_acknowledged(struct ibnue_plugin *plugin, char *name)
 {
     uint32_t count = 0;

@@ -221,8 +221,9 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         ibnue_last_keep(plugin);
     if (!fits)
         return 1;
-    /* The worker has found the rounds and the verdict for a change from the tables that the switches had at the
-     * request.  If another engine has routed since the request, the rounds and the verdict do not apply any more. */
+    /* The worker has found the rounds for a change from the tables that the switches had at the request.  It has also
+     * judged whether this change is safe.  If another engine has routed since the request, the rounds and this verdict
+     * do not apply any more. */
     if (replaces)
         taken->answer.deferred = 0;
     if (publish(engine, why))

@@ -22,11 +22,11 @@ from routing.publish import VerifiedTables, verify
 from routing.reroute import CapacityKept, Published, Rerouted, kept_by_reroute, reroute, spread
 
 ENTRIES_FOR_MOVES = 100_000
-"""Number of LFT entries to which the setting ``rebalance`` refers.  For each such number of entries in the tables, or
-part thereof, a rebalance step may change ``rebalance`` entries.
+"""Number of LFT entries to which the setting ``rebalance`` refers.
 
-The limit grows with the tables, because a fault in large tables breaks thousands of entries.  Steps of a few hundred
-entries would then regain little.
+A rebalance step may change ``rebalance`` entries for every :data:`ENTRIES_FOR_MOVES` entries in the tables.  The number
+of entries in the tables is rounded up to a multiple of this number.  The limit grows with the tables, because a fault
+in large tables breaks thousands of entries.  Steps of a few hundred entries would then regain little.
 """
 
 
@@ -60,7 +60,7 @@ class Plan:
 
 
 def options_key(options: EngineOptions, classes: PortClasses | None = None) -> str:
-    """Return as text all options that affect the tables, and the rules for the classes of end ports.
+    """Return a text that identifies all options that affect the tables, and the rules for the classes of end ports.
 
     On one fabric, options and rules with equal texts give equal tables.
 
@@ -149,7 +149,8 @@ def _rerouted(
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
     """Return rebalanced tables, or None if the search finds no better balance.
 
-    ``before`` are the tables in force.  ``start.moves`` of each :data:`ENTRIES_FOR_MOVES` entries may change.
+    ``before`` are the tables in force.  ``start.moves`` entries may change for every :data:`ENTRIES_FOR_MOVES`
+    entries in the tables (rounded up).
     """
     made = spread(
         engine, options, before,

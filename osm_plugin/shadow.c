@@ -10,8 +10,8 @@
 
 #include "host.h"
 
-/* Return whether the engine in force assigns SLs that cannot be derived from the LFTs.  `ours` is the engine in force
- * if it is an ibnue engine, otherwise NULL. */
+/* Return whether the engine in force assigns SLs to paths.  An ibnue engine does so only if its tables use several VLs.
+ * `ours` is the engine in force if that is an ibnue engine, otherwise NULL. */
 static int has_own_sls(struct ibnue_plugin *plugin, struct ibnue_engine *ours)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;

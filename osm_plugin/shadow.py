@@ -73,12 +73,16 @@ class Inspection:
         Reason why the shadow engine computed no tables; None if it computed tables, or without a shadow engine.
     vls
         Number of data VLs that the shadow engine's tables use.
-    all_to_all_in_force, all_to_all
-        Rate of every end port under all-to-all traffic as a share of the reference rate, with the tables in force and
-        with the shadow engine's tables.  None if no channel limits the rate.
-    entries_differing, entries
-        Number of LFT entries that differ between the two tables, and number of entries that at least one of the tables
-        has.
+    all_to_all_in_force
+        Rate of every end port under all-to-all traffic with the tables in force, as a share of the reference rate.
+        None if no channel limits the rate.
+    all_to_all
+        Rate of every end port as in ``all_to_all_in_force``, but with the shadow engine's tables.  None also if the
+        shadow engine computed no tables.
+    entries_differing
+        Number of LFT entries that differ between the tables in force and the shadow engine's tables.
+    entries
+        Number of LFT entries that at least one of these two tables has.
     seconds
         Time to compute and prove the shadow engine's tables, in seconds.
     """
@@ -194,7 +198,7 @@ def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     """Return the verdict on tables in force, from a proof in which all paths use one VL.
 
     Tables without a credit loop on one VL have no credit loop on several VLs either, whatever the SLs are.  ``own_sls``
-    is whether the engine in force assigns SLs.  These SLs are unknown here.
+    states whether the engine in force assigns SLs.  These SLs are unknown here.
 
     Returns
     -------

@@ -143,7 +143,7 @@ struct ibnue_tables {
     uint8_t *bytes;                    /* [room], the request, then the arrays of the answer; NULL: no request */
     size_t room;                       /* size of the buffer in bytes */
     int unfinished;                    /* whether some rounds of these tables may not have been written yet */
-    uint64_t missing;                  /* number of pairs of a switch and an end port's LID that have no path */
+    uint64_t missing;                  /* number of pairs (switch, end port) without a path from the switch */
     const struct ibnue_engine *engine; /* engine that computed the tables */
     struct ibnue_answer answer;        /* head of the answer; its offsets refer to `bytes` */
 };
@@ -158,8 +158,8 @@ struct ibnue_asked {
     const struct ibnue_engine *engine;
     int late;                          /* whether the worker has missed the deadline and still computes */
     int waited;                        /* milliseconds for which OpenSM has waited for the worker */
-    /* While `engine` waits for a late answer, the engines before `engine` in OpenSM's list fail, so that OpenSM calls
-     * `engine`.  left: the first engine that has failed for this reason; NULL: none. */
+    /* first engine that has failed only so that OpenSM calls `engine`, NULL: none.  While the worker still
+     * computes for `engine`, all engines before `engine` in OpenSM's list fail for this reason. */
     const struct ibnue_engine *left;
     int replaced; /* whether the worker has ended or stalled before its answer, and another worker is started */
 };
@@ -228,12 +228,12 @@ struct ibnue_unsettled {
 struct ibnue_watch {
     pthread_t thread;      /* handle of the thread */
     pthread_mutex_t lock;  /* protects the members whose comments name `lock` */
-    pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
+    pthread_cond_t change; /* signalled when `orders` changes or `ending` is set */
     int runs;              /* whether the thread was started */
     int wanted;            /* whether a sweep may be needed soon; protected by `lock` */
     int ending;            /* whether the thread has to end; protected by `lock` */
-    /* number of times that a call of an engine has set `wanted`, `spared` and `fruitless`; the thread compares two
-     * values to find out whether these members have been set in the meantime; protected by `lock` */
+    /* number of times that a call of an engine has set `wanted`, `spared` and `fruitless` (the orders of the thread);
+     * the thread finds out by this number whether it has got new orders; protected by `lock` */
     unsigned orders;
     /* whether the thread has requested a sweep, and no engine has been called since then; protected by `lock` */
     int asked;
@@ -284,17 +284,19 @@ struct ibnue_plugin {
     /* attributes of the QoS policy file when it was last read */
     struct ibnue_stamp policy_file;
     uint32_t policy_sls; /* mask of the SLs in the last QoS policy without an error; 0: there was no such policy */
-    int policy_open;     /* whether a QoS level of that policy has no SL */
+    /* whether the QoS policy of `policy_sls` has a QoS level without an SL, so that SLs of partitions apply */
+    int policy_open;
     /* mask of the SLs of OpenSM's partitions, from the last sweep in which `partitions_dropped` was 0 */
     uint32_t partition_sls;
     /* whether OpenSM has dropped the partitions of partition_config_file, for example because of a file error */
     int partitions_dropped;
     /* changes of the VL arbitration tables in this sweep, and in the sweep before */
     struct ibnue_arbitration arbitration, last_arbitration;
-    /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the sweep before */
+    /* number of SL-to-VL tables that OpenSM has cut in this sweep, and in the sweep before.  A table is cut if OpenSM
+     * masks its VLs, because the port has fewer operational VLs than the table uses */
     uint32_t narrow, last_narrow;
-    /* number of cut tables that the last log line with the error code IBN40 stated; 0: no such line was logged since
-     * OpenSM began to cut tables */
+    /* number of cut tables in the last log line with the error code IBN40; 0: no such line was logged since OpenSM
+     * began to cut tables */
     uint32_t reported_narrow;
     struct ibnue_policies *policies;                        /* values that port rules set, NULL: none */
     struct ibnue_status status;                             /* counts of errors and sweeps for the status file */

@@ -87,9 +87,10 @@ class Snapshot:
     fabric
         The subnet.  Its arrays are copies, so that the shared memory may be overwritten.
     data_vls
-        Number of data VLs that OpenSM sets up on every port.  It is the minimum of the VLCap of all cabled ports,
-        OpenSM's ``max_op_vls`` and ``qos_*max_vls``.  Without QoS it is 1, because OpenSM then writes no SL-to-VL
-        tables.
+        Number of data VLs that OpenSM sets up on every port.  This number is the smallest of three numbers: the VLs
+        that OpenSM's ``max_op_vls`` allows, the VLs that ``qos_*max_vls`` allow, and the smallest VLCap of the cabled
+        ports.  Ports of links that OpenSM considers unhealthy are left out.  Without QoS, ``data_vls`` is 1, because
+        OpenSM then writes no SL-to-VL tables.
     qos
         Whether OpenSM runs with QoS.
     answer_at

@@ -27,18 +27,20 @@ class Change:
 
     Attributes
     ----------
-    base, after
-        The tables in the switches, and the new tables.  ``after.deferred`` lists the entries that later rounds write.
+    base
+        The tables in the switches.
+    after
+        The new tables.  ``after.deferred`` lists the entries that later rounds write.
     schedule
-        The update schedule, whose rounds cannot cause a credit loop.  Exception: a first round that only removes
-        entries, until it is complete.  Such a round comes first if old entries are unknown.  It also comes first if old
-        entries lead over changed cables, and no schedule without such a round was found.  None: all entries are written
-        at once, which is not proven safe.
+        The update schedule; None: all entries are written at once, which is not proven safe.  The rounds of a schedule
+        cannot cause a credit loop, with one exception: a first round that only removes entries, as long as this round
+        is not complete.  Such a first round is needed if old entries are unknown.  It is also used if old entries lead
+        over changed cables, and the search found no schedule without it.
     asked
         Whether an update schedule was searched for.
     replies
-        False if the old and the new tables are both proven for replies, but the update schedule is not safe for
-        replies.  Otherwise true.
+        False if both the old and the new tables are proven for replies, but the update schedule is not safe for
+        replies.  True in all other cases.
     """
 
     base: Base
@@ -124,8 +126,8 @@ def _is_same(base: Base) -> bool:
 def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[UpdateSchedule | None, bool]:
     """Search for an update schedule without a credit loop.
 
-    If the old and the new tables are both proven for requests and replies, the search first looks for a schedule that
-    is safe for requests and replies, and only then for a schedule that is safe for requests.
+    If both the old and the new tables are proven for requests and replies, the search first looks for a schedule that
+    is safe for requests and replies.  If there is none, the search looks for a schedule that is safe for requests.
 
     ``base`` has the tables in the switches, and ``after`` the new tables.
 
@@ -134,8 +136,8 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
     schedule
         The update schedule; None if the search found none.
     replies
-        False if the old and the new tables are both proven for replies, but the schedule is not safe for replies.
-        Otherwise true.
+        False if both the old and the new tables are proven for replies, but the schedule is not safe for replies.  True
+        in all other cases.
     """
     known = None
     if base.cdg is not None and after.proof.cdg is not None:
@@ -152,16 +154,19 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
 
 
 def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
-    """Return the old and new tables for the check of a change.  If the SLs in use are unknown, all paths of both tables
-    use one VL.
+    """Return the old and new tables for the check of a change.
+
+    If the SLs in use are unknown, all paths of the returned tables use one VL.
 
     A credit loop on several VLs is also a loop of channels.  So paths without a credit loop on one VL have no credit
     loop on several VLs, for any SLs and any SL2VL tables.
 
     Returns
     -------
-    old, new
-        The tables in the switches, and the new tables.
+    old
+        The tables in the switches.
+    new
+        The new tables.
     lost
         Former owners of LIDs that no port has any more.
     """

@@ -41,8 +41,10 @@ class SavedTables(Published):
 
     Attributes
     ----------
-    engine, options
-        Name of the engine, and its options as a text (:func:`osm_plugin.route_or_reroute.options_key`).
+    engine
+        Name of the engine.
+    options
+        Options of the engine as a text (:func:`osm_plugin.route_or_reroute.options_key`).
     deferred
         Entries of later rounds, which may not be in the switches yet (:data:`~osm_plugin.answer.DEFERRED` [N]).  None:
         all entries are written.

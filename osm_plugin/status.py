@@ -148,7 +148,7 @@ class Status:
     def take_rounds(self, written: int) -> None:
         """Record how many rounds of the update schedule all switches have acknowledged.
 
-        ``written`` is this number.
+        ``written`` is the number of these rounds.
         """
         self._rounds_written = written
 

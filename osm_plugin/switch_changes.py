@@ -16,8 +16,10 @@ from osm_plugin.state import SavedTables
 from osm_plugin.tables_in_force import State
 
 MOST_LEFT = 4
-"""Maximum number of sets of tables that are kept because devices left the fabric while these tables were in force.  It
-is also the maximum number of earlier tables that are kept.  Tables can be large.
+"""Maximum number of sets of tables in each of two collections.  There is a limit, because tables can be large.
+
+One collection has tables that were in force when devices left the fabric.  The other one has tables that this process
+published before the tables in force.
 """
 
 

@@ -32,13 +32,15 @@ class State:
     timeout
         Number of seconds for which :meth:`refresh` waits for the files.
     copies
-        Descriptors of two memory files of OpenSM for copies of these tables.  A worker that replaces this one reads the
-        copies if it gets no tables from the state file.
+        Descriptors of two memory files of OpenSM, for copies of the last tables and of the baseline tables.  A worker
+        that replaces this one reads the copies if it gets no tables from the state file.
 
     Attributes
     ----------
-    last, baseline
-        The tables that OpenSM received last, and the baseline tables; None if unknown.
+    last
+        The tables that OpenSM received last; None if unknown.
+    baseline
+        The baseline tables; None if unknown.
     remarks
         Lines for OpenSM's log that were not returned yet.
     start_note
@@ -58,7 +60,8 @@ class State:
         self._saved: dict[Path, SavedTables] = {}
         # The tables in each memory file.  The key is the index of the file in `copies`.
         self._copied: dict[int, SavedTables] = {}
-        # Why the last read ("look") or the last write ("put") of a file failed, by this word and the path of the file.
+        # Why the last read or the last write of a file failed.  The key is "look" for a read or "put" for a write,
+        # together with the path of the file.
         self._problems: dict[tuple[str, str], str] = {}
         # Whether a read or write of a file takes too long, so that sweeps no longer wait for it.
         self._overdue = False
@@ -311,8 +314,8 @@ def _same(one: SavedTables, other: SavedTables) -> bool:
 def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
     """Return whether a fabric has grown since ``baseline``.
 
-    A fabric counts as grown if it has all switches, end ports and cables between switches of ``baseline``, and differs
-    from ``baseline``, for example by one more switch.
+    A fabric counts as grown if it differs from ``baseline``, but has all switches and end ports of ``baseline``, and
+    all cables that ``baseline`` has between switches.  For example, it has one more switch.
     """
     if baseline.digest == fabric.digest:
         return False

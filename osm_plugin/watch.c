@@ -10,7 +10,7 @@
 #include "host.h"
 
 #define WAKE_MS 200 /* milliseconds between two polls of the host if a sweep may be needed soon */
-#define IDLE_MS 1000 /* milliseconds between two polls of the host otherwise */
+#define IDLE_MS 1000 /* milliseconds between two polls of the host in all other cases */
 /* After n consecutive failures of engines (n > 1), the thread waits for WAKE_MS x 2^n milliseconds before it requests
  * the next sweep.  MOST_DOUBLINGS is the largest n in this formula: after more failures, the wait is not longer. */
 #define MOST_DOUBLINGS 8
@@ -34,7 +34,8 @@ static int is_overdue(const struct ibnue_watch *watch)
     return watch->spared && watch->until.tv_sec && ibnue_ms_since(&watch->until) >= 0;
 }
 
-/* Wait until the watch thread gets new orders, or the time is over.  The caller holds the lock. */
+/* Wait until the watch thread gets new orders (see order()), the plugin ends, or the time is over.  The caller holds
+ * the lock. */
 static void sleep_for(struct ibnue_watch *watch, int milliseconds)
 {
     const unsigned orders = watch->orders;
@@ -46,9 +47,9 @@ static void sleep_for(struct ibnue_watch *watch, int milliseconds)
         ;
 }
 
-/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If another sweep calls an
- * engine during the delay, the watch thread gets new orders, and OpenSM is not signalled.  The caller holds the
- * lock. */
+/* Signal OpenSM to start a heavy sweep.  If engines have failed repeatedly, wait for a delay first.  If another sweep
+ * calls an engine during the delay, the watch thread gets new orders (see order()), and OpenSM is not signalled.  The
+ * caller holds the lock. */
 static void ask_for_sweep(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
@@ -83,7 +84,7 @@ static void *run(void *argument)
         code = ibnue_host_awaited(note, IBNUE_WHY);
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)
-            continue; /* A sweep has set new orders since the host was asked, so the host is asked again. */
+            continue; /* An engine was called since the host was asked, so the host is asked again. */
         if (watch->wanted && code == IBNUE_PENDING && !is_overdue(watch))
             sleep_for(watch, WAKE_MS);
         else if ((code == IBNUE_TOKEN && !watch->asked) || (watch->wanted && (code == IBNUE_PENDING || watch->spared)))
@@ -106,8 +107,8 @@ void ibnue_watch_start(struct ibnue_plugin *plugin)
         watch->runs = !pthread_create(&watch->thread, NULL, run, plugin);
 }
 
-/* Give the watch thread new orders, because an engine was called.  The arguments are the new values of the members with
- * the same names. */
+/* Give the watch thread new orders, because an engine was called.  Orders are new values of the members `wanted`,
+ * `spared` and `fruitless`, which are the arguments. */
 static void order(struct ibnue_watch *watch, int wanted, int spared, int fruitless)
 {
     pthread_mutex_lock(&watch->lock);

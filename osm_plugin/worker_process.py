@@ -23,8 +23,9 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 SILENT = 2.0
-"""Number of seconds after which a worker with a request counts as stalled, if it has used no CPU time and none of its
-threads was runnable.
+"""Number of seconds without progress after which a worker counts as stalled, if it has a request.
+
+A worker makes no progress while it uses no CPU time and none of its threads is runnable.
 """
 
 _TAIL = 2000
@@ -139,7 +140,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self._routes = module == "worker"  # The module "shadow" only checks and compares tables.
         self.hello: dict[str, Any] | None = None
-        self._killed = False  # whether the host has killed the worker, which could not be used
+        self._killed = False  # Whether the host has killed the worker because the worker was unusable.
         # Samples of listen(): the worker's CPU time in clock ticks (None: unknown), and the time (time.monotonic()) of
         # the last sample in which the CPU time had changed or a thread was runnable.
         self._used: int | None = None

@@ -21,8 +21,9 @@ real device without a planned device.
 """
 Kind = Literal["missing", "extra", "moved", "swapped", "mixed up"]
 COMPARABLE = 0.5
-"""Least share of the plan's GUIDs that the real fabric must have.  If the share is lower, the plan's GUIDs are assumed
-to be invented, so that they do not identify hardware.
+"""GUIDs are compared before names if the real fabric has at least this share of the plan's GUIDs (0 to 1).  If the
+share is lower, the plan's GUIDs are assumed to be invented.  Invented GUIDs do not identify hardware, so names are then
+compared first.
 """
 ALIKE = 0.5
 """A real device matches a planned device by cables if it has at least this share of the planned device's cables.
@@ -50,8 +51,8 @@ class CableFinding:
 
     @property
     def edits(self) -> int:
-        """Return the number of cables to reconnect.  For swapped or mixed-up cables, it is one less than their number,
-        because the last cable is right once the others are.
+        """Return the number of cables to reconnect.  If cables are swapped or mixed up, the result is one less than the
+        number of these cables: if all other cables are in their places, the last cable is in its place, too.
         """
         return max(len(self.planned), len(self.found)) - (self.kind in ("swapped", "mixed up"))
 
@@ -151,7 +152,7 @@ def compare_cabling(plan: Fabric, real: Fabric) -> Comparison:
 
     Notes
     -----
-    Cost: O(devices + cables), besides a few passes over devices without a common name or GUID.
+    Cost: O(devices + cables), and a few passes over the devices that are not matched by GUID or name.
     """
     planned, found = _devices(plan), _devices(real)
     comparable = _guids_are_comparable(planned, found)

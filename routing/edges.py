@@ -14,14 +14,15 @@ import numpy.typing as npt
 from routing.errors import TableError
 
 NO_EDGES = 256
-"""Number of unused edge numbers before the edges of the first channel.  If a switch delivers or drops a packet, or
-returns it over a loop-back cable, the packet takes no channel there from which an edge could lead.  A kernel then marks
-one of these numbers.  So the kernel needs no separate code for such packets.
+"""Number of unused edge numbers before the edges of the first channel.  A kernel marks the edge from each channel of a
+packet to the packet's next channel.  A packet that a switch delivers, drops, or returns over a loop-back cable leaves
+the switch by no channel.  In place of an edge from a channel, the kernel then marks one of the unused numbers.  So the
+kernel needs no separate code for such packets.
 """
 GAP = 2
-"""Number of unused edge numbers after the edges of each channel, which stand for no edge.  If the switch at the
-end of the channel delivers or drops a packet, or returns it over a loop-back cable, no channel follows.  A kernel then
-marks one of these numbers.  So the kernel needs no separate code for such packets.
+"""Number of unused edge numbers after the edges of each channel.  If the switch at the end of the channel delivers or
+drops a packet, or returns the packet over a loop-back cable, the packet has no next channel.  In place of an edge, a
+kernel then marks one of the unused numbers.  So the kernel needs no separate code for such packets.
 """
 
 

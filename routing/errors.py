@@ -149,7 +149,8 @@ class NotEnoughVLs(RoutingError):
     proven
         Whether it is proven that every solution needs at least ``needed`` VLs.  A heuristic search cannot prove this.
     what
-        If ``needed`` is None: words for the error message, which name what the search did not find within ``have`` VLs.
+        Used only if ``needed`` is None: a noun phrase for the error message.  It names what the search did not find
+        within ``have`` VLs.
     """
 
     def __init__(self, needed: int | None, have: int, *, proven: bool = True, what: str = "tables") -> None:

@@ -38,8 +38,8 @@ OF_ENDPORTS = (
     "labels", "endport_label", "endport_name", "terminals_at", "endport_class", "aggregation", "aggregation_nodes",
     "endport_weight", "counted", "senders_at", "source_weight_at",
 )  # fmt: skip
-"""Names of cached properties of a fabric whose values stay the same as long as every end port keeps its cable.  A
-fabric without some links takes the values from the fabric with these links.
+"""Names of cached properties of :class:`Fabric` that do not depend on the links between switches.  If only links
+between switches are removed from a fabric, the new fabric takes the values of these properties from the old fabric.
 """
 
 
@@ -155,15 +155,21 @@ class Fabric:
     name
         Name for display.
     switch_guid, switch_name, switch_ports, switch_lid
-        uint64[S], str[S], uint8[S] (number of external ports), uint16[S] (0: no LID).
+        uint64[S], str[S], uint8[S] and uint16[S]: node GUID, name, number of external ports and LID (0: none) of each
+        switch.
     terminal_guid, terminal_name, terminal_ports, terminal_kind
-        The T CAs and routers: uint64[T], str[T], uint8[T], uint8[T] (:class:`NodeKind`).
-    endport_terminal, endport_port, endport_guid, endport_lid, endport_lmc
-        The cabled ports of terminals, sorted by port GUID.  int32[E] (row of the terminal), uint8[E] (port number),
-        uint64[E], uint16[E] (base LID, 0: none) and uint8[E].
-    link_device, link_port, link_width, link_speed
-        The K cables: int32[K, 2] (device numbers), uint8[K, 2], uint8[K] (link width), float64[K] (signalling rate of
-        one physical lane in Gb/s: 2.5, 5, 10, 14.0625, 25.78125, ...).
+        uint64[T], str[T], uint8[T] and uint8[T]: node GUID, name, number of ports and :class:`NodeKind` of each of the
+        T CAs and routers.
+    endport_terminal, endport_port
+        int32[E] and uint8[E]: row of the terminal, and port number, of each end port.  The end ports are the cabled
+        ports of terminals, sorted by port GUID.
+    endport_guid, endport_lid, endport_lmc
+        uint64[E], uint16[E] and uint8[E]: GUID, base LID (0: none) and LMC of each end port.
+    link_device, link_port
+        int32[K, 2] and uint8[K, 2]: device numbers and port numbers at both ends of each of the K cables.
+    link_width, link_speed
+        uint8[K] and float64[K]: link width of each cable, and signalling rate of one physical lane in Gb/s (2.5, 5,
+        10, 14.0625, 25.78125, ...).
     port_classes
         Rules for the classes of end ports, and weights of the classes in traffic.
     """
@@ -353,9 +359,11 @@ class Fabric:
 
     @cached_property
     def counted(self) -> npt.NDArray[np.bool_]:
-        """bool[E], whether each end port counts in traffic patterns, which means that its weight is positive.
+        """bool[E], whether each end port counts in traffic patterns: its weight as source or as destination is
+        positive.
 
-        A switch is not a leaf if none of its end ports count, for example if it has only an aggregation node.
+        A switch is a leaf only if at least one of its end ports counts.  A switch whose only end port is an aggregation
+        node is not a leaf.
         """
         return np.asarray((self.endport_weight > 0).any(axis=1))
 

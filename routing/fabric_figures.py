@@ -59,8 +59,8 @@ class FabricFigures:
         Ratio of the capacity of the links down to the capacity of the links up, for each level of a tree except the
         top.
     bound
-        Smallest upper bound of the all-to-all share that was found; None with fewer than two end ports, or if the
-        fabric is split.
+        The smallest of all upper bounds of the all-to-all share that were found.  None with fewer than two end ports,
+        without links between switches, or if the fabric is split.
     """
 
     diameter: int | None

@@ -41,7 +41,9 @@ class Detection:
 
 
 DETECTIONS = (Detection(PortClass.AGGREGATION, "Aggregation Node", frozenset({0xCF09})),)
-"""All rules of detection.  A rule is listed only if no host's name or device fits it by chance."""
+"""All rules of detection.  The list has only rules that cannot fit a host by chance, neither by the host's name nor by
+its device ID.
+"""
 
 DEFAULT_WEIGHTS = tuple(Weight(0, 0) if each is PortClass.AGGREGATION else Weight() for each in PortClass)
 

@@ -52,13 +52,18 @@ def assign_vls(
 
     Parameters
     ----------
-    channels, lid_switch, lft
-        The channels of the fabric; int32[L], the switch that delivers each LID; uint8[S, L], the LFTs.
+    channels
+        The channels of the fabric.
+    lid_switch
+        int32[L], the switch that delivers each LID.
+    lft
+        uint8[S, L], the LFTs.
     groups
         The groups of paths, in the order in which they get their VLs.
-    masks, order
-        uint16[edges], the VLs, as bits, on which each CDG edge is in use; int32[V, C], position of each channel in a
-        topological order of these edges on each VL.
+    masks
+        uint16[edges], the VLs, as bits, on which each CDG edge is in use.
+    order
+        int32[V, C], for each VL the position of each channel in a topological order of the CDG edges in use on this VL.
     allowed_vls
         bool[V], the VLs that may be assigned.
     budget

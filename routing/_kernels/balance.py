@@ -24,8 +24,8 @@ class Targets:
         int32[D], the switch that delivers each destination.
     share
         float64[D], part of the flow to an LMC group that goes to each of its LIDs.  0: the LID belongs to a switch, and
-        its traffic is neglected.  The tree of such a LID adds no load.  With the rule of shortest paths (see
-        :func:`balance`), each switch uses the first of its allowed channels in this tree.
+        its traffic is neglected.  The tree of a LID with the value 0 adds no load.  If all shortest paths are allowed
+        (see :func:`balance`), each switch uses the first of its allowed channels in this tree.
     layer
         int32[D], number of the switch order that each destination's tree follows (not a VL).  It selects a row of
         ``position`` (see :func:`balance`), and is used only by the up/down rule.
@@ -117,8 +117,11 @@ def balance(
 ) -> Balanced:
     """Compute balanced trees for all destinations.
 
-    One of three rules decides which channels a tree may use: all shortest paths; the up/down rule, if ``position`` is
-    given; or a set of allowed turns, if ``turns`` is given.
+    One of three rules decides which channels a tree may use:
+
+    - If ``position`` is given, the up/down rule decides.
+    - If ``turns`` is given, paths may take only the turns in ``turns``.
+    - If neither is given, a tree may use all shortest paths.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Kernel wrapper: follow every route and collect the channel dependencies, if packets keep their VL along a path."""
+"""Kernel wrapper: follow every route, and collect the channel dependencies of packets that keep their VL."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
 
 
 def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], *, threads: int) -> Trace:
-    """Follow every route, if the VL of a packet depends only on its SL.
+    """Follow every route, for tables in which the VL of a packet depends only on its SL.
 
     ``routing`` has the tables of the fabric, and ``slots`` numbers the CDG edges.  ``vl_bit`` is uint16[16]: 1 << VL of
     each SL, 0 if packets with the SL are dropped.
 
-    Cost: O(S L) time; each thread needs memory for two arrays by CDG edge.
+    Cost: O(S L) time.  Each thread needs memory for two arrays with one element for each CDG edge.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count), np.uint32)

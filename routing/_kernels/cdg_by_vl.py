@@ -1,4 +1,4 @@
-"""Kernel wrapper: follow every route, if packets may change their VL from hop to hop."""
+"""Kernel wrapper: follow every route of packets that may change their VL from hop to hop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routing.tables import DATA_VLS, Routing
 
 @dataclass(frozen=True, eq=False)
 class VlTrace:
-    """Result of following every route, if packets may change their VL from hop to hop.
+    """Result of following every route of packets that may change their VL from hop to hop.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ class VlTrace:
     vls
         VLs in use, as bits.
     dropped
-        Number of pairs (switch, LID) that lose packets although their route is complete: packets of at least one sender
-        at the switch are dropped because of their SL.
+        Number of pairs (switch, LID) that lose packets although their route is complete.  The packets of at least one
+        sender at the switch are dropped because of their SL.
     """
 
     hops: npt.NDArray[np.uint8]

@@ -20,7 +20,8 @@ class DeltaCheck:
     Attributes
     ----------
     dependencies
-        uint16[edges], VLs, as bits, on which packets by the old or the new tables may use each CDG edge.
+        uint16[edges], for each CDG edge the VLs, as bits, on which packets may use the edge.  These are packets that
+        follow the old tables, and packets that follow the new tables.
     hops
         uint8[S, L], hops from each switch to the switch that delivers each LID; 255: the packet is not delivered.
     walked

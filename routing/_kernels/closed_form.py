@@ -11,7 +11,9 @@ from routing._kernels.native import call, lib, struct_of
 from routing.fabric import NO_PORT, Channels
 
 UP, DOWN = 1, 2
-"""Values of ``TreeGraph.kind``.  A channel that is on no path up and then down has the value 0."""
+"""Values of ``TreeGraph.kind`` for channels that lead up or down.  A third value is 0: no path up and then down uses
+the channel.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +90,8 @@ class TreeLids:
         int32[K] each: the LID, and the number of the end port that owns it (-1: the LID belongs to a switch).
     digit
         int32[K], number D of each LID in the rule D-mod-K.  For the first LID of an end port, D is the index of the end
-        port among the end ports of the same kind.  Each further LID of the port has the next higher number.  For a LID
-        without flow, D is the number of the switch that delivers it.
+        port among the end ports of the same kind (compute nodes, or other end ports).  Each further LID of the port has
+        the next higher number.  For a LID without flow, D is the number of the switch that delivers it.
     port
         uint8[K], port by which the switch delivers the LID.
     share

@@ -14,7 +14,7 @@ from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels
 
 NO_CHANNEL = 255
-"""Index of a channel that stands for "no channel"."""
+"""Value that stands for "no channel", in place of the index of a channel."""
 
 
 def updown_hops(
@@ -47,8 +47,11 @@ def updown_hops(
 
 @dataclass(frozen=True, eq=False)
 class TreeSlots:
-    """Switch order and slots of a tree topology.  A slot is the number of a switch in its group.  In the first pass,
-    each switch uses the slots of the group above it in turn, as its next hops up for successive destinations.
+    """Switch order and slots of a tree topology.
+
+    A group is the switches of one level that are connected with each other by links to the level below.  The switches
+    of a group are numbered from 0 on, and the number of a switch is its slot.  In the first pass of the descent, each
+    switch prefers the switches of the group above it in turn: one slot for some destinations, then the next slot.
 
     Attributes
     ----------
@@ -57,13 +60,12 @@ class TreeSlots:
     level
         int32[S], level of each switch: the number of tiers below it.
     slot
-        int32[S], slot of each switch: its number in its group.  A group is the switches of one level that are connected
-        with each other by links to the level below.
+        int32[S], slot of each switch: its number in its group.
     slots
         int32[S], number of slots above each switch: the number of switches in the group directly above it, at least 1.
     stride
-        int32[S].  In the first pass, a switch sends up to one slot for this number of consecutive destinations, and
-        then goes on to the next slot.
+        int32[S], number of consecutive destinations for which each switch prefers the same slot in the first pass,
+        before it goes on to the next slot.
     """
 
     position: npt.NDArray[np.int32]
@@ -89,10 +91,10 @@ class DescentCosts:
     least_peak
         Lower bound: with any tables, some channel with the common ceiling has at least this utilisation.
     discount
-        float64[sweeps], for each pass: a part from 0 to 1.  If two flows share two consecutive channels, this part of
-        the cost of the pair is not counted at the first of these channels.
+        float64[sweeps], one number from 0 to 1 for each pass.  If two flows share two consecutive channels, their pair
+        has a cost at both channels.  At the first of the two channels, this fraction of the cost is left out.
     price
-        float64[sweeps], for each pass: cost of a unit of utilisation above a ceiling.
+        float64[sweeps], one number for each pass: the cost of a unit of utilisation above a ceiling.
     """
 
     meet_source: npt.NDArray[np.float64]

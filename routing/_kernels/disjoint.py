@@ -18,7 +18,7 @@ MOST_ORDERS = 8
 """Maximum number of switch orders.  The kernel stores a set of switch orders in one byte."""
 
 UNREACHED = 65535
-"""Hops between two switches without a path."""
+"""Value that stands for "no path", in place of the number of hops between two switches."""
 
 NO_CHANNEL = 255
 NO_ORDER = 255
@@ -63,14 +63,17 @@ class TreeRequest:
     initial
         uint8[S, S] by destination and source: index of the next channel in the first tree of the destination.  The
         paths in these trees are shortest paths.  None: the kernel computes the first trees.
-    trees, wanted
-        Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
-        pair of switches should have.
+    trees
+        Number of trees of each destination, K, at most :data:`MOST_TREES`.
+    wanted
+        Number of link-disjoint paths that each pair of switches should have.
     most_hops
         Limit of the hops of a path.  A path above the limit is used only if the search finds no path within the limit.
         In the local search, a new path may be above the limit only if it replaces a longer path.
-    balance_sweeps, sweeps
-        Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
+    balance_sweeps
+        Maximum number of passes ("sweeps") that balance the first trees.
+    sweeps
+        Number of passes of the local search over all trees.
     shared
         Whether one switch order has to allow the paths between two switches in all trees.  If False, the switch order
         may differ from tree to tree.
@@ -108,9 +111,9 @@ class DisjointTrees:
         :data:`NO_CHANNEL`.  Destinations without end ports have only the first tree.
     order
         uint8[S, K, S], by destination, tree and source: number of a switch order that allows both the path and its
-        reply path.  If the request is ``shared``, two switches have the same switch order in all trees.
-        :data:`NO_ORDER` in three cases: no switch order allows both paths, the switches are in different connected
-        parts, or neither switch has end ports.
+        reply path.  If ``shared`` is set in the request, the paths between two switches have the same number in all
+        trees.  The value is :data:`NO_ORDER` in three cases: no switch order allows both paths, the two switches are in
+        different connected parts, or neither of them has end ports.
     load
         float64[2, C], utilisation (flow times inverse capacity) of each channel in all-to-all traffic, for the first
         trees alone, and for all trees together.  In the second case, each flow is added to the channels of its path in
@@ -123,7 +126,8 @@ class DisjointTrees:
 
 
 def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps: int, seed: int) -> None:
-    """Improve a switch order, until each switch has about as many neighbours before it in the order as after it.
+    """Improve a switch order, so that more switches have about as many neighbours before them in the order as after
+    them.
 
     Parameters
     ----------

@@ -35,16 +35,18 @@ class Layers:
     needed
         Number of layers that the counted paths need.
     used
-        Number of layers over which the paths are spread: ``needed``, or the parameter ``have`` of :func:`layering` if
-        ``have`` is larger.
+        Number of layers over which the paths are spread: the larger one of ``needed`` and the parameter ``have`` of
+        :func:`layering`.
     left, left_uncounted
         ``left`` is 0 if all counted paths got a layer; otherwise, ``layer`` is not valid.  ``left_uncounted`` is 0 if
         all paths that are not counted paths got a layer; otherwise, paths without a layer are put into layer 0.
-    rechosen, unloaded, visited
-        ``rechosen`` is the number of paths that got another first hop so that they fit into a layer.  With ``mutual``,
-        it is the number of pairs of switches with such paths.  ``unloaded`` is the number of next hops that were moved
-        off the channels with the highest utilisation.  ``visited`` is the number of channels that cycle searches
-        visited.
+    rechosen
+        Number of paths that got another first hop, because they fitted into no layer with the given first hop.  With
+        ``mutual``: number of pairs of switches with such paths.
+    unloaded
+        Number of next hops that were moved off the channels with the highest utilisation.
+    visited
+        Number of channels that cycle searches visited.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -85,15 +87,23 @@ def layering(
 
     Parameters
     ----------
-    channels, inverse_capacity, sources, root, share
-        The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
-        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to each
-        destination.
-    next_channel, load
-        uint8[D, S], float64[C]: the trees, and the flow on each channel; the arrays are not changed.
+    channels
+        The channels of the fabric.
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    sources
+        float64[S], flow that each switch sends to every LMC group.
+    root
+        int32[D], switch that delivers each destination.
+    share
+        float64[D], part of the flow to an LMC group that goes to each destination.
+    next_channel
+        uint8[D, S], the trees: index of the next channel among the channels of the switch.  The array is not changed.
+    load
+        float64[C], flow on each channel.  The array is not changed.
     counted
-        bool[S]: marks switches; a path that begins or ends at a marked switch is a counted path.  Counted paths are
-        assigned before all other paths.
+        bool[S], whether each switch is marked.  A path that begins or ends at a marked switch is a counted path.
+        Counted paths are assigned before all other paths.
     avoid
         uint32[N], for each of the N possible CDG edges: the layers, as bits, that must not use the edge in a first
         assignment.  Counted paths that fit into no layer under this restriction are assigned again without the
@@ -101,7 +111,8 @@ def layering(
     most
         Maximum number of layers, up to 32.
     have
-        Smallest number of layers over which the load is spread.
+        Number of layers over which the paths are spread in the end, even if they need fewer layers.  If the counted
+        paths need more layers than this number, the paths are spread over the needed layers.
     mutual
         Whether all paths between two switches, in both directions, get one layer.
     rechoose
@@ -111,16 +122,16 @@ def layering(
         Maximum number of rounds that lower the highest utilisation.  In each round, next hops move off the channels
         with this utilisation.  A next hop moves only if the paths of all switches upstream still fit into a layer.
     region
-        int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, the first
-        layer for the paths between two switches is the sum of the numbers of both switches.  The number of a layer is
-        taken modulo the number of layers that are tried: ``most`` for counted paths, and ``used`` of the result for
-        all other paths.
+        int32[S], a number for each switch.  A path first tries the layer with the number of its destination switch.
+        With ``mutual``, the paths between two switches first try the layer with the sum of the numbers of both
+        switches.  If there is no layer with this number, the number modulo the number of layers is taken.  There are
+        ``most`` layers for counted paths, and ``used`` layers (:attr:`Layers.used`) for all other paths.
     order
         int32[M, C], position of each channel in the initial topological order of each of the first M layers.  These
         orders influence the run time.  They influence the layers only if the search reaches a work limit.
     budget, spare
-        Work limits: number of channels that cycle searches may visit for the counted paths, and for the other paths.
-        Beyond a limit, no more paths are assigned.
+        Work limits: ``budget`` is the number of channels that cycle searches may visit for the counted paths, and
+        ``spare`` is this number for all other paths.  Beyond a limit, no more paths are assigned.
 
     Notes
     -----
@@ -153,12 +164,14 @@ class ChangingVls:
         uint8[K, N]: VL of packets on the second channel of each of N possible CDG edges, for each of K SLs.  The value
         is 255 if no path on the SL uses the edge.  The K SLs are the SLs whose packets may change their VL; paths on
         these SLs begin on VL 0.  The edges are in the order of :meth:`~routing.edges.Edges.channels`.
-    left, left_uncounted
-        ``left`` is 1 if a pair of switches with counted paths fits on no SL (then ``sl`` is not valid); else 0.
-        ``left_uncounted`` is the number of other pairs that fit on no SL; these pairs have SL 0.
-    changing, visited
-        ``changing`` is the number of pairs of switches on SLs whose packets may change their VL.  ``visited`` is the
-        number of channels that were visited by cycle searches and by attempts to assign a path.
+    left
+        1 if a pair of switches with counted paths fits on no SL, so that ``sl`` is not valid; else 0.
+    left_uncounted
+        Number of pairs of switches without counted paths that fit on no SL; these pairs have SL 0.
+    changing
+        Number of pairs of switches that have an SL whose packets may change their VL.
+    visited
+        Number of channels that were visited by cycle searches and by attempts to assign a path.
     """
 
     sl: npt.NDArray[np.uint8]
@@ -190,9 +203,9 @@ def changing_vls(
     acyclic.
 
     There are ``sls`` SLs.  Packets on the first ``vls`` SLs keep their VL.  Paths that fit on none of these SLs get one
-    of the other SLs.  Packets on the other SLs begin on VL 0.  They move to the next higher VL at each hop whose
-    dependency would close a cycle on the VL so far.  The trees do not change.  The other parameters are explained in
-    :func:`layering`.
+    of the remaining SLs.  Packets on the remaining SLs begin on VL 0.  At each hop whose dependency would close a cycle
+    on the VL so far, these packets move to the next higher VL.  The trees do not change.  :func:`layering` explains the
+    parameters other than ``vls`` and ``sls``.
 
     Notes
     -----

@@ -113,8 +113,9 @@ def struct_of(kind: str, *values: Any, **fields: Any) -> Any:
 
 @cache
 def _dataclass_fields(kind: str, *classes: Any) -> tuple[tuple[str, int], ...]:
-    """Return the fields of a C struct that one of the dataclasses has, each with the position of the first such
-    dataclass in ``classes``.
+    """Find the fields of a C struct that are also fields of a dataclass in ``classes``.
+
+    Return the name of each such field, and the index of the first dataclass in ``classes`` that has this field.
     """
     found = []
     for name, _ in ffi.typeof(kind).fields:

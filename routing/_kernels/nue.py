@@ -59,9 +59,14 @@ def nue_trees(
 
     Parameters
     ----------
-    channels, inverse_capacity, sources, targets
-        The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
-        group; and the destinations.  ``targets.layer`` is the layer of each destination, equal within an LMC group.
+    channels
+        The channels of the fabric.
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    sources
+        float64[S], flow that each switch sends to every LMC group.
+    targets
+        The destinations.  ``targets.layer`` is the layer of each destination, equal for all LIDs of an LMC group.
     parent
         int32[layers, S], the escape tree of each layer: the channel from each switch to its parent, -1 at the root.
     rank

@@ -23,16 +23,21 @@ class GroupTrace:
     ----------
     masks
         uint16[edges], VLs, as bits, on which each CDG edge is used.
-    groups, ports, choices
-        ``groups`` is the number of port groups at switches where packets arrive, without empty groups.  ``ports`` is
-        the number of ports in these groups, and ``choices`` the number of these groups with two ports or more.
-    dead_ends, without_table, circulating
-        Errors.  ``dead_ends`` is the number of pairs (LID, switch) where packets arrive, but the port group is empty.
-        ``without_table`` is the number of the ``groups`` that lack the port of the LFT entry.  ``circulating`` is the
-        number of LIDs whose packets can circulate: the channels of the LID's port groups form a cycle.
+    groups
+        Number of port groups that are not empty, at switches where packets arrive.
+    ports
+        Number of ports in the port groups that ``groups`` counts.
+    choices
+        Number of port groups with two ports or more, among those that ``groups`` counts.
+    dead_ends
+        Errors: number of empty port groups at switches where packets to the LID arrive.
+    without_table
+        Errors: number of port groups, among those that ``groups`` counts, that lack the port of the LFT entry.
+    circulating
+        Errors: number of LIDs whose packets can circulate, because the channels of the LID's port groups form a cycle.
     first_fault
         The first error that ``dead_ends``, ``without_table`` or ``circulating`` counts, as a pair (index of the LID,
-        switch); None: there is no error.
+        switch).  None: the port groups have no error.
     """
 
     masks: npt.NDArray[np.uint16]

@@ -14,12 +14,19 @@ from routing.fabric import Channels
 from routing.tables import ServiceLevels
 
 KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
-"""Treatment of a column by the repair: fill its missing entries; skip the column; or first remove unused CDG edges, and
-then fill its missing entries.
+"""Treatments of an LFT column by the repair.
+
+- ``KEEP_VALID_ENTRIES``: fill the missing entries of the column.
+- ``SKIP``: do not change the column.
+- ``PRUNE_THEN_REPAIR``: first remove CDG edges that no path uses, and then fill the missing entries of the column.
 """
 NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
-"""Outcome of a column: no entry was missing; the column was repaired; the repair failed, or the column was skipped
-although entries are missing; or the column was copied from another LID.
+"""Outcomes of the repair of an LFT column.
+
+- ``NOTHING_MISSING``: no entry was missing.
+- ``REPAIRED``: all missing entries were filled.
+- ``FAILED``: the repair failed, or the column was skipped although entries are missing.
+- ``COPIED``: the column was copied from another LID.
 """
 
 
@@ -142,11 +149,15 @@ def repair(
 
     ``lft`` is uint8[S, L].  An entry is missing where it is 255 although the switch can reach the LID.
 
-    For each missing entry, paths are tried in this order: (1) the path over the out-port in ``preferred`` (uint8[S, L],
-    the previous tables); (2) the paths at most two hops longer than the shortest path, sorted by the highest
-    utilisation of their channels; (3) all other paths, the shortest first.  If a column has several missing entries,
-    the entries with the shortest paths are filled first.  A path is rejected if it would close a CDG cycle.  All
-    switches whose paths lead through the switch with the missing entry (its subtree) follow the new path.
+    For each missing entry, paths are tried in this order:
+
+    1. the path over the out-port in ``preferred`` (uint8[S, L], the previous tables),
+    2. the paths at most two hops longer than the shortest path, sorted by the highest utilisation of their channels,
+    3. all other paths, the shortest first.
+
+    If a column has several missing entries, the entries with the shortest paths are filled first.  A path is rejected
+    if it would close a CDG cycle.  All switches whose paths lead through the switch with the missing entry (its
+    subtree) follow the new path.
 
     If every path is rejected, further steps follow.  Another switch of the subtree, or a neighbour, takes another path.
     All packets of the subtree on one VL, or a part of them, get an SL with another VL.  Switches whose packets would
@@ -186,8 +197,8 @@ def repair(
 
     Notes
     -----
-    Cost: for every missing entry its subtree times the radix, the hops of the paths that are tried, and cycle searches;
-    one pass over the LFT, and one pass over the CDG edges.
+    Cost: one pass over the LFT, and one pass over the CDG edges.  In addition, for every missing entry: the size of its
+    subtree times the radix of the switches, the hops of the paths that are tried, and cycle searches.
     """
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(
@@ -297,15 +308,16 @@ def rebalance(
     lft
         uint8[S, L], tables without missing entries.
     before
-        uint8[S, L], the entries of the previous tables, from which changed entries are counted; 255: no entry.
+        uint8[S, L], the previous tables.  An entry counts as changed if it differs from the previous entry.  255: the
+        previous tables have no entry.
     load
         int64[C], flow on each channel with the tables ``lft``.
     limits
         The goal of the search, and the limits of changes and work.
     prepares_sls
         Whether moves may change SLs, if SLs depend on the source switch.  If a move would close a cycle on a VL, the
-        moved packets on this VL may get an SL with another VL.  With both the paths of these packets by ``before`` and
-        their paths after the move, the CDG of the other VL must stay acyclic.
+        moved packets on this VL may get an SL with another VL.  The CDG of the other VL then gets the dependencies of
+        the previous paths of these packets (by ``before``) and of their new paths, and must stay acyclic.
     """
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(

@@ -24,7 +24,7 @@ def trace_mixed(
     *,
     threads: int,
 ) -> npt.NDArray[np.bool_]:
-    """Collect the dependencies of mixed old and new tables, if packets keep their VL along a path.
+    """Collect the dependencies of packets that keep their VL, while old and new tables are mixed.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def trace_mixed_vls(
     entries: tuple[npt.NDArray[np.int32], Bytes],
     threads: int,
 ) -> npt.NDArray[np.bool_]:
-    """Collect the dependencies of mixed old and new tables, if packets may change their VL from hop to hop.
+    """Collect the dependencies of packets that may change their VL from hop to hop, while old and new tables are mixed.
 
     Parameters
     ----------

@@ -25,9 +25,14 @@ def weighted(
 
     Parameters
     ----------
-    channels, inverse_capacity, sources, targets
-        The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
-        group; and the destinations.
+    channels
+        The channels of the fabric.
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    sources
+        float64[S], flow that each switch sends to every LMC group.
+    targets
+        The destinations.
     first_weight
         Initial weight of a channel with inverse capacity 1, in units of flow; above 0.
 

@@ -62,12 +62,13 @@ def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates among which :func:`recommend` may have to decide by their worst losses
     (``Candidate.worst_loss``).
 
-    These are the best candidate, and all candidates that equal it in the criteria before the worst loss: the
-    throughput, the number of VLs, and a certificate that covers replies or does not.  If these certificates do not
-    cover replies, the list also has a second group.  The second group is chosen in the same manner, but only among the
-    candidates whose certificate covers replies.
+    These are the best candidate, and all candidates that equal the best candidate in the three criteria before the
+    worst loss: the throughput, whether the certificate covers replies, and the number of VLs.
 
-    Candidates with the same paths lose the same traffic, so the list has only the first of them.
+    If the certificate of the best candidate does not cover replies, the list also has a second group.  The second group
+    is chosen in the same manner, but only among the candidates whose certificate covers replies.
+
+    Of several candidates with equal paths, which lose the same traffic, the list has only the first.
     """
     throughput = {each.engine: _throughput(each, candidates) for each in candidates}
     found: list[Candidate] = []

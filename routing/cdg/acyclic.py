@@ -84,9 +84,9 @@ class AcyclicCdg(Cdg):
     order
         int32[V, C], position of each channel in a topological order of each VL; V = 0: credit loops are allowed.
     position
-        int32[S], position of each switch in an Up*/Down* order.  Every possible CDG edge that the Up*/Down* order
-        allows, also if it is not in this CDG, leads to a later channel in ``order``.  None if no such Up*/Down* order
-        is known.
+        int32[S], position of each switch in an Up*/Down* order.  Each possible CDG edge that the Up*/Down* order
+        allows leads to a later channel in ``order``.  This also applies to edges that this CDG lacks.  None if no
+        Up*/Down* order with this property is known.
     """
 
     order: npt.NDArray[np.int32]

@@ -232,8 +232,9 @@ class _ChangingVls:
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         if not switch_pairs:
-            # The scope "endports" is the traffic to CAs and routers, and the traffic from them to switches.  The first
-            # trace, which is made here, has the former.  If it closes a cycle, a second trace is not needed.
+            # The scope "endports" has two kinds of traffic: to CAs and routers, and from CAs and routers to switches.
+            # The trace made here finds the dependencies of the first kind.  If they have a cycle, there is no order,
+            # and a trace of the second kind is not needed.
             found = self.trace(replies=replies)
             if self._graph_of(found.to_endports, replies).order() is None:
                 return None

@@ -16,7 +16,10 @@ Masks = npt.NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class InjectionPoints:
-    """N points where packets of M senders enter the fabric: the switches, or each of their ports.
+    """N points where packets enter the fabric.
+
+    There is either one point for each switch, or one for each switch itself and one for each port with a CA or router.
+    The senders at all points have M LIDs in total.
 
     Attributes
     ----------

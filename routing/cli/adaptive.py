@@ -133,7 +133,8 @@ def faults(found: GroupProof) -> Iterator[tuple[str, int]]:
 def cycle_lines(groups: PortGroups, found: GroupProof) -> Iterator[str]:
     """Yield lines that describe the first error in the port groups and a cycle of dependencies.
 
-    An error or a cycle that the proof has not found yields no lines.
+    If the proof has found no error, there is no line about an error.  If it has found no cycle, there are no lines
+    about a cycle.
     """
     fabric, channels = groups.fabric, groups.fabric.channels
     if found.trace.first_fault is not None:

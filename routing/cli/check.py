@@ -216,9 +216,11 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``vls_needed``: number of VLs that all message types need together.
     - ``port_vls``: the smallest element of :data:`PORT_VLS` that is at least ``vls_needed``; None if every
       element is smaller, or if the tables have no certificate.
-    - ``strict``: smallest number, over all message types, of VLs from which a message can choose at each hop.  The
-      switches route adaptively, each port has ``port_vls`` VLs, and no two types share a VL.
-    - ``wide``: the same number if the types share all VLs except their escape VLs.
+    - ``strict``: number of VLs from which a message can choose at each hop, if the switches route adaptively and each
+      port has ``port_vls`` VLs.  No two message types share a VL.  If the number differs between types, this is the
+      smallest number.
+    - ``wide``: like ``strict``, but the message types share all VLs except their escape VLs.  (Escape VLs: the
+      ``vls_each`` VLs on which messages of a type follow the proven tables.)
 
     ``strict`` and ``wide`` are None if ``port_vls`` is None.
     """

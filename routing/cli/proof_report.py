@@ -30,8 +30,8 @@ _ALSO: Mapping[tuple[str | None, str | None], str] = {
 
 
 REPLIES_AT_OFFSET = ("replies", "safe on the request's SL only if sent to the LID offset of the request")
-"""Row (name and text) of a report on tables for which replies on the SL of the request may close a credit loop.  They
-close none if each reply goes to the same LID offset as its request.  (LID offset: the LID minus the port's first LID.)
+"""Row (name and text) of a report on tables.  The row states that replies on the SL of the request may close a credit
+loop, unless each reply goes to the same LID offset as its request.  (LID offset: the LID minus the port's first LID.)
 """
 
 
@@ -138,7 +138,9 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def percentage(value: float, more: str = "") -> str:
-    """Format a rate as a share of the data rate of the CAs' links.  ``more`` is a text to append."""
+    """Format a rate, which is given and printed as a fraction of the data rate of the CAs' links.  ``more`` is a text
+    to append.  If the rate is infinite or NaN, the text is instead that no channel carries traffic.
+    """
     return f"{value:.3f} of the CAs' rate{more}" if math.isfinite(value) else "no channel carries traffic"
 
 

@@ -134,7 +134,7 @@ def pull(lab: Lab, fault: Fault) -> None:
 
 
 def opensm_events(sweep: Sweep | None) -> Sweep:
-    """Return ``sweep``, the latest sweep of a lab.  It is never None, because a lab waits for its first sweep."""
+    """Return ``sweep``, the latest sweep of a lab.  ``sweep`` is not None, because a lab waits for its first sweep."""
     assert sweep is not None
     return sweep
 

@@ -397,7 +397,10 @@ def report_of(baseline: Baseline, effects: Sequence[Effect], tables: Path | None
 
 
 def losses(effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
-    """Yield rows on the loss of all-to-all and bisection rate over all scenarios."""
+    """Yield up to three rows with the mean and the largest loss over all scenarios where the loss is known: of the
+    all-to-all rate, of the bisection rate, and of the all-to-all rate with tables from scratch.  A row is missing if
+    its loss is known in no scenario.
+    """
     for name, key in (("loss", "loss"), ("bisection", "bisection_loss"), ("fresh", "fresh_loss")):
         found = [(value, effect) for effect in effects if (value := getattr(effect, key)) is not None]
         if found:

@@ -95,7 +95,7 @@ def _endport(fabric: Fabric, word: str, path: str | Path, line: int) -> tuple[in
     row : int
         Row of the end port in the fabric.
     lid : int
-        LID that the word states, otherwise the base LID of the end port.
+        LID that the word states.  If the word states no LID, the base LID of the end port.
     """
     try:
         return find_endport(fabric, word)

@@ -188,7 +188,10 @@ def _changes(fabric: Fabric, routing: Routing, loop: CreditLoop) -> Iterator[tup
 
 
 def _other_ports(fabric: Fabric, lft: Lfts, switch: int, lid: int) -> list[EntryChange]:
-    """Return the changes of one LFT entry after which the LID is still delivered, shortest paths first."""
+    """Return the possible changes of one LFT entry: to each other out-port by which the LID is still delivered.
+
+    Changes with the shortest paths come first.
+    """
     channels, port = fabric.channels, int(lft[switch, lid])
     ports: Mapping[int, int] = {
         int(channels.port[c]): int(channels.dst[c]) for c in np.flatnonzero(channels.src == switch).tolist()

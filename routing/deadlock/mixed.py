@@ -117,10 +117,11 @@ class Mixture:
         return np.asarray((lids.port == 0) | (self.lost.of_switch & (lids.switch < 0)))
 
     def removed(self, switch: npt.NDArray[np.int64], lid: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return bool[N], whether each entry is only removed by the new tables, because its LID is gone or unreachable.
+        """Return bool[N], whether the new tables only remove each of N entries.
 
-        ``switch`` and ``lid`` (int64[N] each) name the N entries.  An entry can be removed at any time without danger:
-        its switch then drops the packets, so no dependency is added.
+        The new tables only remove an entry if they name no port for it, and its LID is gone or unreachable.
+        ``switch`` and ``lid`` (int64[N] each) name the N entries.  Such an entry can be removed at any time without
+        danger: its switch then drops the packets, so no dependency is added.
         """
         target, part = self.fabric.lids.switch[lid], self.fabric.component
         apart = (target < 0) | (part[switch] != part[target])
@@ -396,9 +397,9 @@ class MixedGraphs:
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the VLs on which packets to some LIDs use each CDG edge of the mixed tables.
 
-        If ``switches`` is true, the LIDs of switches are selected, otherwise all other LIDs.  LIDs whose columns are
-        not traced with mixed entries are left out.  ``replies`` states whether replies are included.  ``switch_pairs``
-        states whether switch-to-switch traffic is included.  The result has the shape of :meth:`_dep`.
+        The LIDs are those of switches if ``switches`` is true, and all other LIDs if it is false.  LIDs whose columns
+        are not traced with mixed entries are left out.  ``replies`` states whether replies are included.
+        ``switch_pairs`` states whether switch-to-switch traffic is included.  The result has the shape of :meth:`_dep`.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

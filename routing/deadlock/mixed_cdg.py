@@ -105,9 +105,9 @@ class MixedDependencies:
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
         """Return uint32[edges], the CDG edges of all LFT columns except the columns of ``lids``.
 
-        The columns of LIDs that no port has are left out, too.  But the columns of the LIDs :attr:`Mixture.misdirected`
-        can cause dependencies, although no port has these LIDs.  So the caller has to trace them, and ``lids`` must
-        contain them.
+        The columns of LIDs that no port has are left out, too.  But the columns of some of these LIDs can cause
+        dependencies: the LIDs in :attr:`Mixture.misdirected`.  So ``lids`` must contain these LIDs, and the caller has
+        to trace their columns.
 
         Cost: O(S L + V N) for N possible CDG edges and V VLs.
         """

@@ -114,8 +114,8 @@ class Flows:
         group, which has None in place of the link.  The capacity of such a group is the capacity of one of these VLs
         without pauses.
 
-        ``users`` has a pair of numbers for each flow of the group and each of its links in the group.  The first number
-        is the number of the flow.  The second number is the index of the link in the path of the flow.
+        For each flow of the group, ``users`` has a pair of numbers for each link of the group on the flow's path.  The
+        first number is the number of the flow.  The second number is the index of the link in the path of the flow.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):

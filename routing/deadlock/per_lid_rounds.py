@@ -20,10 +20,12 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of LFT entries (switches times LIDs) of the columns for which a search looks for rounds.
+"""Limit of a search for rounds: the LFT columns that the search examines have at most this number of entries (number of
+switches times number of LIDs).
 
-:func:`rounds_per_lid` looks for rounds of LIDs of which more than one entry changes.  If their columns have more
-entries, the last of these LIDs are drained.  :mod:`.schedule_search` gives up a search beyond this limit.
+:func:`rounds_per_lid` looks for rounds of LIDs of which more than one entry changes.  If the columns of these LIDs have
+more entries than the limit, the highest of these LIDs are drained.  :mod:`.schedule_search` gives up a search beyond
+the limit.
 """
 DRAINED, MANY_BROKEN = 64, 16
 """Two shares of all entries, which determine how many entries may be drained.  An entry is drained if one round removes

@@ -32,8 +32,8 @@ def rounds_with_removal(
     columns
         The columns that change.
     tables
-        The CDG edges of the old tables alone and of the new tables alone, uint32[edges] each, with packets that may
-        have the old or the new SL.  Neither may have a cycle.
+        Two arrays, uint32[edges] each: the CDG edges of the old tables alone, and the CDG edges of the new tables
+        alone.  In both arrays, packets may have the old or the new SL.  Neither array may have a cycle.
 
     Returns
     -------

@@ -67,8 +67,8 @@ def find_schedule(
         A fabric, and tables in its rows and columns.  The old tables have all entries that are in the switches: entries
         with unconnected ports drop packets, and entries for LIDs that no port has any more still carry traffic.
     known
-        Union of the CDGs of the old tables alone and of the new tables alone, including traffic to LIDs that are gone.
-        If given, unchanged columns need not be traced.
+        Union of two CDGs: the CDG of the old tables alone, and the CDG of the new tables alone.  Traffic to LIDs that
+        are gone is included.  If ``known`` is given, unchanged columns need not be traced.
     lost
         Former owners of the LIDs that are gone, if known.
     rewired
@@ -150,7 +150,7 @@ def _without_rewired(
 
 
 def _known_base(waiting: MixedDependencies, known: Cdg) -> Masks | None:
-    """Return uint32[edges], the union of the dependencies of the old tables alone and of the new tables alone.
+    """Return uint32[edges], the dependencies that the old tables alone or the new tables alone have.
 
     Paths that mix old and new entries are not included.  Packets may have the old or the new SL.
 
@@ -180,12 +180,12 @@ def _traced(waiting: MixedDependencies) -> tuple[LidColumns, Masks, tuple[Masks,
     unchanged : Masks
         uint32[edges], the CDG edges of all other columns.
     tables : (Masks, Masks)
-        The CDG edges of the old tables alone and of the new tables alone, uint32[edges] each, with packets that may
-        have the old or the new SL.
+        Two arrays, uint32[edges] each: the CDG edges of the old tables alone, and the CDG edges of the new tables
+        alone.  In both arrays, packets may have the old or the new SL.
 
     The result is None in two cases.  First, ``columns`` would have more than
-    :data:`~routing.deadlock.per_lid_rounds.MOST_FOLLOWED` entries.  Second, the CDG edges of the old tables alone or of
-    the new tables alone have a cycle.  Then no order of writing is safe.
+    :data:`~routing.deadlock.per_lid_rounds.MOST_FOLLOWED` entries.  Second, one of the two arrays in ``tables`` has a
+    cycle, so that no order of writing is safe.
     """
     mixture = waiting.mixture
     changed = np.union1d(mixture.changed, mixture.misdirected)

@@ -40,8 +40,8 @@ _ANY_ORDER = {
     "drained": "the steps avoid this loop, which can form if switches are written in any order:",
     "unsafe": "this loop can form if switches are written in any order:",
 }
-"""For each verdict except "any-order": the line that a report prints before the credit loop of the mixed tables.  With
-the verdict "any-order", there is no such loop.
+"""Line that a report prints before it describes a credit loop of the mixed tables, by verdict.  The verdict "any-order"
+has no line, because the mixed tables then have no credit loop.
 """
 NAMED = 5
 """Largest number of forwarding loops, and of entries that drop packets, that a report describes.  All are counted."""

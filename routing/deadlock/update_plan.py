@@ -112,8 +112,9 @@ class _Planner:
         return taken
 
     def _admit(self, graphs: MixedGraphs, offered: Mask) -> Mask:
-        """Return bool[S, L], the entries that can be written in one round without a credit loop, of the entries in
-        ``offered`` (bool[S, L]).
+        """Return bool[S, L], entries that can be written together in one round without a credit loop.
+
+        The entries are selected from ``offered`` (bool[S, L]).
         """
         lids = np.flatnonzero(offered.any(axis=0))
         if graphs.fixed:

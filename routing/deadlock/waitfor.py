@@ -114,7 +114,7 @@ class WaitFor:
 
     @cached_property
     def graph(self) -> igraph.Graph:
-        """Return the waits as a directed igraph graph."""
+        """Return the wait-for graph as a directed igraph graph."""
         import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
 
         pairs = np.column_stack([self.waiter, self.awaited])
@@ -130,7 +130,7 @@ class WaitFor:
 
     @cached_property
     def on_cycle(self) -> npt.NDArray[np.bool_]:
-        """Return bool[n], the vertices on a cycle of waits."""
+        """Return bool[n], whether each vertex is on a cycle of the wait-for graph."""
         return self._holding[self.component] if len(self) else np.zeros(0, bool)
 
     @cached_property

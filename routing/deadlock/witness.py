@@ -222,7 +222,7 @@ def _lids_by_ports(fabric: Fabric, routing: Routing, here: Vc, following: Vc, *,
     """Return the LIDs whose LFT entries lead over the channel of ``here`` and then over the channel of ``following``.
 
     ``here`` and ``following`` are virtual channels: pairs of a channel and a VL.  Their VLs are not checked.  If
-    ``endports`` is 2, the result has only LIDs of CAs and routers, otherwise also LIDs of switches.
+    ``endports`` is 2, the result has only LIDs of CAs and routers.  If not, it also has LIDs of switches.
     """
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]

@@ -25,8 +25,9 @@ Kind = Literal["levels", "grid", "groups", "graph"]
 GAP = 40.0
 """Distance between two neighbouring switches, in pixels."""
 ROW = 48
-"""Smallest maximum number of switches in one row of the picture, if no names are drawn.  In large fabrics the maximum
-is the square root of six times the number of switches.  A level with more switches gets several rows.
+"""Number of switches that one row of the picture of a tree may have in any fabric, if no names are drawn.  In large
+fabrics a row may have more switches: the square root of six times the number of switches of the fabric.  A level of the
+tree with more switches gets several rows.
 """
 NAMED_UP_TO = 130
 """Names are drawn if the fabric has at most this number of switches."""
@@ -135,8 +136,8 @@ def _level_points(fabric: Fabric, level: npt.NDArray[np.int32]) -> Points:
 
 
 def _switches_in_a_row(fabric: Fabric) -> int:
-    """Return the largest number of switches of a level in one row.  If names are drawn, fewer switches fit, so that the
-    picture does not get too wide for readable names.
+    """Return how many switches one row of the picture of a tree may have.  A level with more switches gets several
+    rows.  If names are drawn, the number is so small that the picture is not too wide for readable names.
     """
     if fabric.switches <= NAMED_UP_TO:
         return max(8, int(NAMED_WIDTH / (GAP * _room_for_names(fabric))))

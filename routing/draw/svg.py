@@ -18,10 +18,10 @@ from routing.names import escape_control, system_name
 from routing.numerals import count_noun
 
 TERMINALS_UP_TO = 400
-"""Maximum number of CAs and routers with which CAs and routers are drawn."""
+"""CAs and routers are drawn only if the fabric has at most this number of CAs and routers."""
 THIN_FROM = 1500
 """Number of cables above which the lines of cables with a value above 0 (classes 1 to 4 of :attr:`Picture.classes`) are
-thin.  Otherwise they would hide the lines of other classes, such as lost cables.
+thin.  Thick lines would hide the lines of other classes, such as lost cables.
 """
 MARGIN = 40
 LETTER = 5.8

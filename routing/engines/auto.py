@@ -78,9 +78,11 @@ several CAs.
 EQUAL = 0.005
 """Fraction within which the throughput of two engines counts as equal."""
 FEW_ENDPORTS, SEEDS, PATTERNS = 10, 8, 20_000
-"""With at most FEW_ENDPORTS end ports, the few flows make the measured bisection bandwidth depend on chance.  So it is
-measured over PATTERNS random bisections.  If the fabric is small too, engines also run with the objective ``bisection``
-and SEEDS different seeds.
+"""Settings for fabrics with at most ``FEW_ENDPORTS`` end ports, where the bisection bandwidth depends on chance.
+
+On such a fabric, the bisection bandwidth is measured over ``PATTERNS`` random bisections.  If the fabric is also small
+(a pass over all end ports takes at most ``TINY`` seconds), each engine that supports the objective ``bisection`` also
+runs with this objective and ``SEEDS`` different seeds.
 """
 
 

@@ -200,7 +200,8 @@ class Offers:
     Attributes
     ----------
     options
-        Names of the options that this engine supports, but not every engine (:attr:`Option.refusal`).
+        Names of the options that this engine supports, without the options that every engine supports
+        (:attr:`Option.refusal`).
     refusals
         Problem and remedy for the error about an unsupported option, by the name of the option.  They replace the text
         of :attr:`Option.refusal` where that text does not suit the engine.
@@ -209,7 +210,7 @@ class Offers:
     needs_vls
         Whether the engine's tables usually need more than one VL.
     opensm_options
-        Options of opensm.conf that this engine reads, but not every engine.
+        Options of opensm.conf that this engine reads, without the options that every engine reads.
     recomputes
         Whether the engine computes tables, so that they are worth keeping and repairing.  An engine that reads tables
         from a file does not compute them.

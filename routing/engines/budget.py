@@ -11,7 +11,7 @@ from routing.fabric import Fabric
 FIRST_PASSES = 6.0
 """Time that an engine needs for its first paths, before refinement, divided by the time of one pass over all end ports.
 
-``nue`` on one layer tries up to two kinds of seeds, and needs up to four times as long.
+``nue`` on one layer tries up to two kinds of seeds, and needs up to four times as long as this value states.
 """
 
 SECONDS_OF_EFFORT = 4.0

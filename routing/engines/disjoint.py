@@ -35,7 +35,9 @@ EXTRA_HOPS = 2
 """Number of hops by which a path may be longer than the longest of all shortest paths."""
 
 VISITS_PER_SECOND = 100_000_000
-"""Number of channels of paths that the local search may visit at effort 1, which takes about a second on one core."""
+"""Number of channels that the local search may visit at effort 1 while it follows and compares paths.  These visits
+take about a second on one core.  The passes that balance the first trees have the same limit.
+"""
 
 FEWEST_SWEEPS, MOST_SWEEPS, MOST_BALANCE_SWEEPS = 2, 10, 100
 
@@ -50,12 +52,12 @@ class Disjoint:
     links, paths to different end ports of the switch use different links of the bundle in turn.  The tree of offset 0
     has balanced shortest paths.
 
-    A branch of a tree is all switches whose paths reach the destination by the same link.  Every other tree keeps a few
-    branches of the tree of offset 0, and mostly other branches than the trees before it.  Each switch outside of these
-    branches is then attached to the tree, if possible by a path that shares no link with the switch's paths in earlier
-    trees.  Then a local search changes next hops, so that more pairs of switches get the wanted number (:data:`WANTED`)
-    of link-disjoint paths.  If possible, a path is at most :data:`EXTRA_HOPS` hops longer than the longest of all
-    shortest paths.
+    A branch of a tree is all switches whose paths reach the destination by the same link.  Each tree of a higher offset
+    begins with some branches of the tree of offset 0.  Two of up to four trees mostly have no such branch in common;
+    eight trees share branches.  Then each switch outside of these branches is attached to the tree.  If possible, its
+    path shares no link with the switch's paths in earlier trees.  Then a local search changes next hops, so that more
+    pairs of switches get the wanted number (:data:`WANTED`) of link-disjoint paths.  If possible, a path is at most
+    :data:`EXTRA_HOPS` hops longer than the longest of all shortest paths.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
     If a path is allowed, its reverse is allowed too.  For each pair of switches and each offset, the paths in both

@@ -132,7 +132,8 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     ``orders`` has the switch order of each VL.  If some paths between two switches fit on no VL, they are replaced: all
     trees get the first tree's paths between these two switches, which are not link-disjoint.  Then the search for VLs
     is repeated.  If the request gives the first trees (``request.initial``), nothing is replaced, and the result is
-    None.  In this case, the caller repeats the whole search without given trees, which loses fewer link-disjoint paths.
+    None.  In this case, the caller repeats the whole search without given trees, because this loses fewer link-disjoint
+    paths than replacements.
 
     Returns
     -------

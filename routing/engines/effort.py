@@ -10,8 +10,8 @@ from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 
 VISITS_PER_SECOND = 250_000_000
-"""Number of channels that all refinement passes together may visit at effort 1, which takes about a second on one
-core.
+"""Number of channels that all refinement passes together may visit at effort 1.  These visits take about a second on
+one core.
 """
 
 MOST_PASSES = 8

@@ -30,8 +30,8 @@ paths: it may visit only half as many switches as it visited for the version bef
 MOST_FAILED = 100
 """A search for VLs ends when more groups of paths than this number fit on no VL.
 
-If all searches with the paths in dimension order end so, no balanced version of these paths is tried.  Balanced paths
-mostly need more VLs, so a version that fits is unlikely.
+If all searches with the paths in dimension order end for this reason, no balanced version of these paths is tried.
+Balanced paths mostly need more VLs, so a version that fits is unlikely.
 """
 
 
@@ -119,9 +119,9 @@ class GridRoutes:
         """Return whether each path has the same value as its reply path.
 
         ``of_paths`` (uint8[2, S, S]) has one value for each path, such as its SL, by set of paths (0 or 1, see
-        :attr:`side`), destination and source.  Paths that no LID of their destination uses are not compared.  If the
-        values are SLs and the result is True, a reply on the SL of its request has the path and the SL of a request
-        from the replying switch to the requesting switch.  So replies add no CDG edges.
+        :attr:`side`), destination and source.  Paths that no LID of their destination uses are not compared.  Suppose
+        that the values are SLs and the result is True.  Then a reply on the SL of its request has the same path and SL
+        as a request in the opposite direction.  So replies add no CDG edges.
         """
         return not any(
             ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()

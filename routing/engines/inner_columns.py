@@ -108,7 +108,8 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], others: Cdg) -> list[C
     """Search for LFT columns with paths to the inner switches ``targets`` from all inner switches that need a path.
 
     ``job`` holds the tables and the inner switches.  ``others`` is a CDG with one VL, which has the CDG edges of the
-    other paths.  All new paths follow one topological order of this CDG, so they close no cycle with the other paths.
+    paths that stay: the paths from or to counted end ports.  All new paths follow one topological order of this CDG, so
+    they close no cycle with the paths that stay.
 
     The search begins with an order that is similar to an order in which paths lead up and then down.  If paths are
     missing, the order is changed such that it allows some missing paths in addition to all paths found before.  Return

@@ -27,8 +27,8 @@ SLS = 16
 """Number of SLs of InfiniBand."""
 
 VISITS_PER_SECOND = 25_000_000
-"""Number of channels that the cycle searches of all attempts together may visit at effort 1, which takes about a second
-on one core.
+"""Number of channels that the cycle searches of all attempts together may visit at effort 1.  These visits take about a
+second on one core.
 """
 
 LEAST_EFFORT = 1.0

@@ -43,13 +43,14 @@ ATTEMPTS = 6
 """Number of seeds with random switch orders that are tried for each set of paths and each number of layers."""
 
 VISITS_PER_SECOND = 25_000_000
-"""Number of channels that cycle searches may visit in all attempts after the first, at effort 1.  The visits take about
-three seconds.  At any effort, the number is also the limit of each search of :meth:`LayerSearch._fewest_of`.
+"""Number of channels that cycle searches may visit in all attempts after the first, at effort 1.  These visits take
+about three seconds, although the name of the constant says "per second".  At any effort, the number is also the limit
+of each search of :meth:`LayerSearch._fewest_of`.
 """
 
 OPTIONAL_VISITS = 5_000_000
-"""Number of channels that cycle searches may visit at effort 1 if the caller has other tables, which takes about half a
-second.
+"""Number of channels that cycle searches may visit at effort 1 if the search is optional: the caller has other tables
+in case no paths fit.  These visits take about half a second.
 """
 
 FIRST_VISITS = 100_000_000
@@ -61,7 +62,7 @@ SIMPLE_VISITS = 60_000_000
 """
 
 MOST_ORDERS = 4
-"""Maximum number of layers that begin with an order; further layers begin empty."""
+"""Maximum number of layers that begin with a switch order.  All further layers begin without one."""
 
 SPARE_VISITS = 1_000_000
 """Number of channels that cycle searches may visit for paths between switches without end ports, at effort 1."""

@@ -24,7 +24,9 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 CLUSTERED_ORDERS = 8
-"""Number of orders with random ties that are tried for each root, in addition to breadth-first orders."""
+"""Number of switch orders from maximum cardinality search, with random ties, that are tried for each root.
+Breadth-first orders are tried in addition.
+"""
 
 MOST_TRAFFIC = 1.05
 """Limit for the traffic of a virtual network, divided by the mean traffic of all virtual networks.  A switch gets a

@@ -34,8 +34,9 @@ FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
 """Limits for the number of channels that one pass visits, at effort 1.  On larger fabrics, some passes are left out.
 The limits do not apply if the option ``passes`` is given.
 
-If a pass visits more channels than the first limit, there is no second pass over all destinations.  If a pass visits
-more channels than the second limit, there are no passes over the destinations on the most loaded channels.
+If a pass visits more channels than the first limit, there is no second pass over all destinations.  Further passes only
+recompute the trees that use the most loaded channels.  These passes are left out, too, if a pass over all destinations
+visits more channels than the second limit.
 """
 
 PASSES_ON_ONE_VL = 5
@@ -44,12 +45,14 @@ layers need only one such pass.
 """
 
 GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
-"""The balance of trees is good enough, so that no other seeds are tried, if the highest utilisation of a channel is at
-most this value times the mean utilisation.  The second value is for one layer.
+"""Limits for the highest utilisation of a channel, divided by the mean utilisation.  If the trees of some seeds are
+within the limit, their balance is good enough, and no further seeds are tried.  The second value is for one layer.
 """
 
 NOTABLY = 1.005
-"""The tables of the engine ``smart`` are taken if their all-to-all share is higher by at least this factor."""
+"""The tables of the engine ``smart`` are taken if their all-to-all share is at least this factor times the share of the
+other tables.
+"""
 
 
 class Nue:

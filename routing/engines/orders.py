@@ -42,7 +42,8 @@ DUEL_PASSES = 3
 """Number of refinement passes in the last comparison of orders of a tree's switches (:meth:`OrderSearch.best`)."""
 
 VISITS_PER_SECOND = 60_000_000
-"""Number of channels that the search for an order may visit at effort 1, which takes about a second on one core."""
+"""Number of channels that the search for an order may visit at effort 1.  These visits take about a second on one core.
+"""
 
 LONGEST = 60
 """Desired maximum number of hops of a path.  An order with longer paths is used only if no better order is found.
@@ -212,8 +213,8 @@ class OrderSearch:
         return min(orders, key=lambda order: self._try(order, sample))
 
     def sample(self, tries: int) -> Targets:
-        """Return an even sample of the destinations.  The sample is so small that its trees can be computed ``tries``
-        times within the work limit.
+        """Return a sample of evenly spaced destinations.  The sample is so small that its trees can be computed
+        ``tries`` times within the work limit.
         """
         with_flow = np.flatnonzero(self.destinations.share[self.destinations.lmc_group_first[:-1]] > 0.0)
         return self._sample(with_flow, self.visits // max(tries, 1))
@@ -241,8 +242,8 @@ class OrderSearch:
         return min((shared, np.stack(own)), key=lambda orders: self._try(orders, self.destinations.targets(layer)))
 
     def _sample(self, lmc_groups: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
-        """Return an even sample of the given LMC groups.  The trees to the sample can be computed within ``visits``
-        channel visits.
+        """Return a sample of evenly spaced LMC groups, out of the given LMC groups.  The trees to the sample can be
+        computed within ``visits`` channel visits.
 
         The sample has one LID of each selected LMC group, or with ``whole`` all LIDs of the group.
         """

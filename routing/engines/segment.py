@@ -179,13 +179,18 @@ class _Partition:
     key
         Random number of each switch.  Among equally good candidates for the next switch, the switch with the lowest
         random number is taken.
-    seen, links, earliest
-        For each switch: whether the switch is reached (see :func:`partition`); the number of its bundles to reached
-        switches; and the position of its first reached neighbour in ``order``, counted from 1.
+    seen
+        Whether each switch is reached (see :func:`partition`).
+    links
+        Number of bundles from each switch to reached switches.
+    earliest
+        For each switch, the position in ``order`` of its first reached neighbour, counted from 1.
     used
         Whether each bundle is in a segment, or on no cycle.
-    order, segments
-        Reached switches, in the order in which they were added; and the segments so far.
+    order
+        Reached switches, in the order in which they were added.
+    segments
+        The segments so far, each with its bundles.
     """
 
     graph: TurnGraph

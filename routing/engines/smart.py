@@ -30,8 +30,8 @@ ended are added with the rest of the weight (1 - FADE).  The next round chooses 
 """
 
 NOISE = 0.25
-"""Limit of a random number that is added to the flow over each turn, divided by the mean flow.  The random numbers make
-the rounds differ.
+"""Factor for random numbers that are added to the flows over turns, so that the rounds differ.  Each turn gets a random
+number between 0 and this factor times the mean flow of all turns.
 """
 
 

@@ -22,9 +22,9 @@ a set has a larger share of all links than the second value, the fabric does not
 SQUARED = 0.6
 """A fabric resembles a grid only if at least this share of all links is in large sets of opposite links.
 
-Opposite links are opposite sides of a square (a cycle of four switches).  A pair is a set of only two links.  The other
-two sides of its square may be in a large set; then this large set joins the pair.  The large set that joins the most
-pairs is selected, and the links of these pairs count like links in large sets.
+Opposite links are opposite sides of a square (a cycle of four switches).  A set with only two links is a pair: two
+opposite sides of one square.  If the other two sides of this square are in a large set, this large set joins the pair.
+The large set that joins the most pairs is selected, and the links of these pairs count like links in large sets.
 """
 
 

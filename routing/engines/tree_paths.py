@@ -37,13 +37,16 @@ comparisons take about two seconds.  At another effort, the limit is this number
 descent, tables in closed form are tried.
 """
 MOST_EXCESS = 0.05
-"""Tables in closed form replace a long descent if no utilisation exceeds its ceiling by more than a limit.  The limit
-is a fraction of the ceiling: this value, times the number of channels that the descent would compare in the least
-number of passes, divided by :data:`MOST_VISITS` and by the effort.
+"""Factor in a limit.  Tables in closed form replace a long descent if no utilisation exceeds its ceiling by more than
+the limit.
+
+The limit is a fraction of the ceiling.  It is this factor times the number of channels that the descent would compare
+in the least number of passes, divided by :data:`MOST_VISITS` and by the effort.
 """
 ENOUGH_SWEEPS = 4
-"""Number of passes of the descent that are enough for some trees, because further passes do not improve the balance.
-These trees have equal leaves, and between any two consecutive levels nearly as many links as end ports (:data:`FULL`).
+"""Number of passes ("sweeps") of the descent that are enough for some trees, because further passes do not improve the
+balance.  These trees have equal leaves.  Between any two consecutive levels, their number of links is nearly the number
+of end ports, or higher (:data:`FULL`).
 """
 FULL = 0.8
 """Least number of links between two consecutive levels, divided by the number of end ports, for which
@@ -56,7 +59,7 @@ are tried.
 SEARCH = 0.5
 """Part of the run's effort that the search for a switch order may use."""
 NOTABLY = 1.05
-"""Tables in another order are taken only if they carry more traffic by this factor."""
+"""Tables in another order are taken only if they carry more than this factor times the traffic of the given tables."""
 CLOSED_FORM_PASSES = 2
 """Number of passes after the first pass.  Each pass chooses again the LFT entries that the closed form leaves open,
 because links are missing.
@@ -107,8 +110,10 @@ class _ClosedForm:
 
 
 def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> TreePaths | None:
-    """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, if too much flow
-    would have paths much longer than the shortest paths, or if the fabric is too large.
+    """Return paths of a tree that suit both all-to-all traffic and bisections.
+
+    Return None in three cases: the fabric is not a tree, too much flow would have paths much longer than the shortest
+    paths, or the fabric is too large.
 
     Two kinds of tables are possible: tables in closed form, and tables by descent.  The closed form is returned only if
     all of its paths are shortest paths, and in one of three cases:
@@ -168,8 +173,9 @@ def descended(
     """Compute tables by descent in an order of the switches.  Return None if a switch does not reach all switches in
     this order, or if the descent needs too much memory.
 
-    A descent of few passes begins with the tables ``closed`` (uint8[S, L]), if they are given.  The start of all other
-    descents is described at :data:`routing.trees.descent.FEW_SWEEPS`.
+    ``closed`` (uint8[S, L]) has tables in closed form, if they are given.  If the descent has few passes, its first
+    pass prefers the next hops of these tables.  :data:`routing.trees.descent.FEW_SWEEPS` describes the first pass of
+    all other descents.
     """
     sweeps = _sweeps(fabric, destinations, order.level, options)
     if sweeps == 0 or not reaches_all(fabric, order.position):
@@ -297,9 +303,10 @@ def _flows(
     """Return float64[C], the all-to-all load of each channel, which was summed while the closed form was computed.
     Return None if these sums may be wrong.
 
-    The sums leave out flows whose paths do not lead up and then down, and give all end ports equal weights.  So they
-    are right only if every two leaves have a path up and then down, all end ports that count are at leaves and have
-    equal weights, and as much flow leaves each switch as enters it.  ``level`` is the level of each switch, int32[S].
+    The sums leave out flows whose paths do not lead up and then down, and give all end ports equal weights.  So the
+    sums are right only under these conditions: every two leaves have a path up and then down; all end ports that count
+    are at leaves, and have equal weights; and as much flow leaves each switch as enters it.  ``level`` is the level of
+    each switch, int32[S].
     """
     load, sources = tables.load, fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)

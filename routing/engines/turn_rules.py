@@ -32,13 +32,15 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Time per visited channel in a trial of a set of allowed turns, divided by the time per visited channel in the search
-for a switch order.  So the trials may visit fewer channels than that search, by this factor.
+"""Factor by which the visit of a channel takes longer in a trial of a set of allowed turns than in the search for a
+switch order.  So all trials together may visit only the number of channels of that search, divided by this factor.
 """
 
 
 TRIAL_TURNS = 1_500_000
-"""Limit for the number of sets of turns that are tried, times the number of turns of the fabric, at effort 1."""
+"""Limit for the trials of sets of turns at effort 1: the number of tried sets, multiplied by the number of turns of the
+fabric, is at most about this value.  On any fabric, at least one set is tried.
+"""
 
 
 @dataclass(frozen=True, eq=False)

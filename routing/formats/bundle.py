@@ -37,9 +37,12 @@ class Bundle:
     Attributes
     ----------
     switch_guid, switch_name, switch_lid
-        The switches, in the order of the rows of the tables: uint64[S] (ascending), str and uint16[S].
-    endport_guid, endport_name, endport_port, endport_lid, endport_lmc
-        The end ports: uint64[E] (ascending), str, uint8[E], uint16[E] and uint8[E].
+        uint64[S] (ascending), str and uint16[S]: GUID, name and LID of each switch, in the order of the rows of the
+        tables.
+    endport_guid, endport_name, endport_port
+        uint64[E] (ascending), str and uint8[E]: port GUID, name of the CA or router, and port number of each end port.
+    endport_lid, endport_lmc
+        uint16[E] and uint8[E]: base LID and LMC of each end port.
     routing
         The tables.  Their columns are the LIDs that the fabric had when the bundle was written.
     channel_switch, channel_port

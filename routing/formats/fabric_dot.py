@@ -46,7 +46,9 @@ _KIND_OF_LETTER = {"S": "switch", "H": "ca", "R": "router"}
 _FIRST_GUID = {"ca": 0x100000, "router": 0x300000, "switch": 0x200000}
 _COMPASS = frozenset(("n", "ne", "e", "se", "s", "sw", "w", "nw", "c", "_"))
 _MAX_DEPTH, _MAX_NODES, _MAX_EDGES, _MAX_PORTS = 50, 65_536, 1_000_000, 254
-"""Limits of nested subgraphs, nodes, edges, and cables of a node.  A short text can describe very many edges."""
+"""Maximum depth of nested subgraphs, number of nodes, number of edges, and number of cables of one node.  Without these
+limits, a short text could describe more edges than fit into memory.
+"""
 
 
 def dot_text(fabric: Fabric) -> str:
@@ -227,8 +229,8 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
     """Read ``{ statements }``, and return ``{id: port}`` with all nodes in the braces.
 
-    If the last statement with a node is only ``id:port``, the result has the port of this node.  For all other nodes,
-    for example the ends of an edge, the port is an empty text.
+    The port of a node is stated by a statement ``id:port``.  If several statements have the node, the last one counts.
+    If this statement states no port, or is an edge, the port is an empty text.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the braces.
     """
@@ -245,7 +247,7 @@ def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 def _read_statement(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
     """Read a statement, and return ``{id: port}`` with its nodes.
 
-    If the statement is an edge, or a node has no port, the port is an empty text.
+    The port is an empty text for all nodes of an edge, and for a node without a port.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the statement.
     """

@@ -29,8 +29,8 @@ _MOST_CA_PORTS = 2
 _UNKNOWN = "DEV0"
 """Type that IBDM gives to every switch or CA without a device ID."""
 _MAIN = ("", "U1")
-"""Names of boards.  A device on one of these boards has the name of its system.  The name of a board is empty if a line
-states no board.
+"""Names of boards that are not part of the node description.  A device on one of these boards has the name of its
+system alone.  The empty name stands for a line that states no board.
 """
 _CHIP = re.compile(r"(?:^|/)U\d+$")
 """Pattern for the end of a board's name if it names a chip, such as U3.  Other boards have a single chip, U1."""

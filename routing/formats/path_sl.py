@@ -205,10 +205,15 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Returns
     -------
     uint8[L], uint8[S, L] or uint8[L, L]
-        uint8[L] by destination LID, if the SLs of all sources are equal.  uint8[S, L] by source switch and destination
-        LID, if the SLs of all sources at the same switch are equal.  The switch itself is one of these sources if the
-        file states its SLs.  Otherwise uint8[L, L] by source LID and destination LID.  SLs that the file does not state
-        are ignored in the comparison.  An element for which the file states no SL at all is 0.
+        The first of these tables that can represent all SLs in the file:
+
+        - uint8[L] by destination LID, if the SLs of all sources are equal.
+        - uint8[S, L] by source switch and destination LID, if the SLs of all sources at the same switch are equal.  The
+          switch itself counts as a source if the file states its SLs.
+        - uint8[L, L] by source LID and destination LID.
+
+        SLs that the file does not state do not matter for this choice.  An element for which the file states no SL is
+        0.
 
     Raises
     ------

@@ -33,8 +33,9 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int], slices
     has the switches without a position.  Switches may belong to the grid in two cases:
 
     - The cost (see :meth:`Growth.cost`) falls if the switch gets a free position inside the grid.
-    - Such switches could fill more than half of a further slice of the grid.  A slice is all positions with one value
-      of one coordinate.  Switches without a link to a switch with a position could be in any slice.
+    - The switch and other switches without a position could fill more than half of a further slice of the grid.  A
+      slice is all positions with one value of one coordinate.  Switches without a link to a switch with a position
+      could be in any slice.
 
     If several switches fit a position, the switch with the lowest cost gets the position.  If ``slices`` is
     false, the second case does not count.
@@ -50,7 +51,8 @@ def fitting_switches(near: Neighbours, grown: Growth, left_out: set[int], slices
             linked = sum(beside in grown.at for beside in grown.around(free))
             costs[side].append((MISSING * (linked - fitting) - MISFIT * fitting, switch, free))
     found = set[int]()
-    # Positions inside the grid, which have the key None, come first.
+    # In `costs`, positions inside the grid have the key None, and come first.  All other positions have the key of the
+    # further slice to which they belong.
     for side in sorted(costs if slices else costs.keys() & {None}, key=lambda side: side or ()):
         chosen: dict[int, Position] = {}
         for cost, switch, free in sorted(costs[side]):

@@ -212,7 +212,9 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     grown = _by_squares(near, component, first)
     if grown is None:
         grown, is_final = _without_attached(near, component)
-        # Perhaps the switches without a position are all switches of the grid, or of another grid.
+        # Coordinates of all switches are tried, too, if no final coordinates were found, or if the left-out switches
+        # may belong to a grid.  They may if the grid that was found has room for all of them.  A single switch that was
+        # left out of a small component may belong to another grid.
         if not (grown and is_final) or len(component) <= max(grown.volume(), min(SMALL, len(grown.position) + 1)):
             whole = _spread(near, component, candidates)
             grown = _better(whole, grown, is_final) if whole and grown else whole or grown
@@ -225,11 +227,13 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
 
 
 def _better(whole: Growth, grown: Growth, is_final: bool) -> Growth:
-    """Return the better coordinates: ``whole`` of all switches, or those of :func:`_without_attached`.
+    """Return the better of two results: ``whole`` (coordinates of all switches), or ``grown``.
 
-    ``whole`` is preferred to coordinates that are not final.
+    ``grown`` and ``is_final`` are the results of :func:`_without_attached`.  If ``grown`` is not final, ``whole`` is
+    returned.  Otherwise the result is usually the one with the lower cost.
     """
-    # A switch of the grid with one remaining link looks like an attached switch, but fits the same grid.
+    # A switch of the grid that has only one link left looks like an attached switch.  Then both results are the same
+    # grid, and `whole` is returned, in which this switch has a position.
     is_same_grid = whole.volume() == grown.volume() and {*itertools.chain(*whole.misfits())} <= grown.position.keys()
     return whole if is_same_grid or not is_final else min(whole, grown, key=Growth.cost)
 
@@ -301,23 +305,24 @@ def _spread(
 
 
 def _without_attached(near: Neighbours, component: Sequence[int], slices: bool = True) -> tuple[Growth | None, bool]:
-    """Return coordinates of the switches of a grid to which other switches are attached, and whether they are final.
+    """Return coordinates of the switches of a grid to which other switches are attached, and whether the coordinates
+    are final.
 
     A search from all switches would take the attached switches for a further dimension, and would try many starts.  So
-    switches with few neighbours are left out first.  Those that fit the coordinates of the others are taken back, and
-    the search is repeated.  The links of the result include the links to attached switches, which do not fit.
+    switches with few neighbours are left out of the first search.  If a left-out switch fits the coordinates that a
+    search finds, the search is repeated with this switch.  The links of the result include the links to attached
+    switches, which do not fit.
 
-    The results are, in this order:
+    There are four cases:
 
-    - The coordinates are final if no further switch fits them.
-    - If a repeated search fails, all searches are made once more.  Then only switches that fit positions inside the
-      grid are taken back (``slices`` is false).  The coordinates that these searches find are not final.
-    - If these searches fail, too, or if all switches fit in the end, the result has the last coordinates whose cost
-      for each link is low.  They are not final.
-    - There are no coordinates in three cases: no switch is left out, more switches are left out than remain, or fewer
-      than :data:`FEWEST_INNER` remain.
-    - There are no coordinates either if no search finds coordinates of low cost, and further switches fit those of
-      high cost.
+    - No further switch fits the coordinates of a search: these coordinates are returned, and are final.  Exception: if
+      all links fit the coordinates of the first search, but the cost for each link is high, the search is repeated.
+    - A repeated search fails: all searches are made once more with ``slices`` false.  Then only switches that fit
+      positions inside the grid are added.  The coordinates that these searches find are not final.
+    - These searches fail, too, or all switches fit in the end: the result is the last coordinates whose cost for each
+      link is low (None if there are none).  They are not final.
+    - No switch is left out, more switches are left out than remain, fewer than :data:`FEWEST_INNER` switches remain, or
+      the first search fails: there are no coordinates.
     """
     # At first, the cost is not limited, because corners of the grid may be left out.
     inner, good, last = grid_switches(near, component), math.inf, None
@@ -326,7 +331,7 @@ def _without_attached(near: Neighbours, component: Sequence[int], slices: bool =
         first, candidates = itertools.tee(_frames(linked, inner))
         grown = _by_squares(linked, inner, first, good) or _spread(linked, inner, candidates, good)
         if grown is None:
-            # Perhaps switches of a further slice were attached switches after all.
+            # The search may have failed because attached switches were added as a further slice of the grid.
             again = slices and good == GOOD
             return _without_attached(near, component, slices=False) if again else (last, False)
         fitting = fitting_switches(near, grown, set(component) - set(inner), slices)

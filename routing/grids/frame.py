@@ -26,9 +26,9 @@ switch that are not linked to each other.
 SPANNING = 0.3
 """Least share of the unlinked pairs of neighbours in the sample that span a square in a grid.
 
-In tori of 36 to 125 switches, at least 45 % of these pairs span a square if a tenth of the links is missing, and at
-least 32 % if a fifth of the links is missing (100 random choices of links).  In a random network of 125 switches with 8
-links each, 29 % of these pairs span a square.
+Measured in tori of 36 to 125 switches, with 100 random choices of missing links: at least 45 % of these pairs span a
+square if a tenth of the links is missing.  If a fifth of the links is missing, at least 32 % span a square.  In a
+random network of 125 switches with 8 links each, 29 % of these pairs span a square.
 """
 
 
@@ -126,8 +126,8 @@ def has_squares(near: Neighbours, component: Sequence[int]) -> bool:
     """Return whether the switches of a component have enough squares for a grid.
 
     Two neighbours of a switch that are not linked to each other span a square if they have another common neighbour.
-    The pairs of neighbours of a sample of switches are counted.  The result is also True for small components, and for
-    lines and rings, which have no squares.
+    Such pairs are counted at a sample of the switches, and compared with :data:`SPANNING`.  The result is also True for
+    small components, and for lines and rings, which have no squares.
     """
     sample = component[:: max(1, len(component) // SAMPLE)]
     pairs = [pair for switch in sample for pair in itertools.combinations(sorted(near[switch])[:SAMPLE], 2)]

@@ -29,8 +29,8 @@ MOST_WRONG = 0.25
 addition, ``FEW`` such links are allowed.
 """
 MOST_FORCED = 0.15
-"""An attempt fails if more than this share of the placed switches had no certain position (:data:`CLEAR`) at the time.
-In addition, ``FEW`` such switches are allowed.
+"""An attempt fails if more than this share of the placed switches had no certain position (:data:`CLEAR`) when
+they were placed.  In addition, ``FEW`` such switches are allowed.
 """
 FEW = 12
 SHORTEST_RING = 3

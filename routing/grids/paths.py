@@ -15,7 +15,7 @@ from routing.grids.coordinates import Coordinates, Grid, Kind
 from routing.grids.detours import add_detours
 
 NONE = 255
-"""Index of a bundle where there is no path."""
+"""Number in place of the index of a bundle if there is no path."""
 
 Hops = npt.NDArray[np.uint8]
 

@@ -19,8 +19,8 @@ def seeded(coordinates: Coordinates, conf: TorusConf, fabric: Fabric) -> Coordin
 
     A seed of the file is a switch with some of its links, which define the directions.  The function uses the first
     seed whose switches are all in one grid, and changes only this grid.  The dimensions of the changed grid are in the
-    order x, y, z, and the origin of each ring is where the file puts it.  The dateline is between the last and the
-    first position.
+    order x, y, z.  On each ring of at least five switches, position 0 is the origin that the file states.  The dateline
+    is between the last position and position 0.
 
     Raises
     ------
@@ -45,7 +45,19 @@ def seeded(coordinates: Coordinates, conf: TorusConf, fabric: Fabric) -> Coordin
 
 
 def _arranged(grid: Grid, conf: TorusConf, seed: TorusSeed, row_of: dict[int, int]) -> Grid:
-    """Return a grid with the dimensions x, y and z of a seed."""
+    """Return ``grid`` with the coordinates that a torus-2QoS.conf (``conf``) states.
+
+    The dimensions get the order x, y, z of the file.  Coordinates along a ring of at least five switches are counted
+    from the file's origin in the file's ascending direction.  All other coordinates keep their values.
+
+    ``seed`` is a switch of the file whose links define the directions.  ``row_of`` maps the GUID of each switch to its
+    row in the fabric.
+
+    Raises
+    ------
+    InputError
+        The file does not fit the grid.
+    """
     columns, sizes, kinds = [], [], []
     used: list[int] = []
     start = grid.position[int(np.searchsorted(grid.switches, row_of[seed.switch]))]

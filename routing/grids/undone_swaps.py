@@ -19,7 +19,7 @@ whether the grid is complete after the swap.
 
 Pair = tuple[int, int]
 Degrees = Counter[int]
-"""Key: a degree (number of a switch's cables to other switches).  Value: number of switches with this degree."""
+"""Number of switches of each degree.  The degree of a switch is the number of its cables to other switches."""
 
 
 def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:

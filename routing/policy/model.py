@@ -23,7 +23,7 @@ ports.
 """
 
 BREAKER_TIMES: Mapping[str, float] = {"detect_time": 100e-6, "check_period": 10e-6, "release_period": 10e-6}
-"""Default values of these attributes of a deadlock breaker, in seconds."""
+"""Default values of the three times of a deadlock breaker in seconds, by attribute of :class:`Breaker`."""
 
 Role = Literal["leaf", "core", "ca-facing", "switch-facing", "loop"]
 ROLES: tuple[Role, ...] = ("leaf", "core", "ca-facing", "switch-facing", "loop")
@@ -166,8 +166,10 @@ class Rule:
     override: bool = False
 
     def line_of(self, *keys: str) -> int:
-        """Return the line in the file of the first of the given keys that the rule has.  If the rule has none of these
-        keys, return the first line of the rule.
+        """Return the number of the line at which a key of the rule stands in the policy file.
+
+        The key is the first one of ``keys`` that the rule has.  If the rule has none of ``keys``, the result is the
+        number of the rule's first line.
         """
         known = dict(self.lines)
         return next((known[key] for key in keys if key in known), self.line)

@@ -48,7 +48,8 @@ class Suggestion:
     ports
         Number of ports with that role.
     drain_time
-        Longest wait at the head of a queue of any of these ports without a deadlock, in seconds.
+        Longest time in seconds for which a packet can wait at the head of a queue of one of these ports, if there is no
+        deadlock.
     hoq_life
         Proposed head-of-queue lifetime, as a HOQLife value.
     detect_time, check_period, release_period

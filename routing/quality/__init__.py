@@ -69,13 +69,14 @@ class Quality:
     Attributes
     ----------
     endports, pairs, pairs_lost
-        Number of end ports that count in traffic (N; see :func:`~routing.endports.attached`), number of ordered pairs
-        of such end ports, and number of pairs whose packets do not arrive.
+        ``endports``: number of end ports that count in traffic (N; see :func:`~routing.endports.attached`).
+        ``pairs``: number of ordered pairs of such end ports.  ``pairs_lost``: number of these pairs whose packets do
+        not arrive.
     reference_rate
         Data rate to which shares are relative.
     hops_mean, hops_max, hops_histogram
-        Mean and largest number of channels between the switches of a pair, and number of pairs with 0, 1, 2, ...
-        channels.
+        Number of channels from the switch of the sender to the switch of the receiver: the mean and the maximum over
+        all pairs whose packets arrive.  ``hops_histogram``: number of pairs with 0, 1, 2, ... channels.
     load_mean, load_max, load_deviation
         Mean, maximum and standard deviation of the all-to-all load over all channels (``load_max`` is the edge
         forwarding index).
@@ -84,11 +85,13 @@ class Quality:
         if the same total load were spread over the channels in proportion to their capacities.  If a share is above 1,
         the links of the end ports limit the rate.
     bisection_mean, bisection_least
-        Effective bisection bandwidth: mean share of a flow over all random bisections, and mean share of a flow in the
-        worst of these bisections.
+        ``bisection_mean``: effective bisection bandwidth, which is the mean share of a flow over all random bisections.
+        ``bisection_least``: mean share of a flow in the worst of these bisections.
     shift_mean, shift_least, permutation_mean, permutation_least
-        Mean share of the flows of cyclic shifts and of random permutations, and the least share of any such flow.  All
-        pattern figures are NaN if no pattern was requested or there are fewer than two end ports.
+        Mean share of a flow, and least share of any flow, over the measured cyclic shifts (``shift``) or over the
+        measured random permutations (``permutation``).  The figures of a kind of pattern (bisections, shifts or
+        permutations) are NaN if no pattern of this kind was requested.  All these figures are NaN if there are fewer
+        than two end ports.
     levels
         Load between the levels of a tree.
     classes

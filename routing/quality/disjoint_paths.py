@@ -21,9 +21,9 @@ number.
 class DisjointPaths:
     """Shares of the pairs of end ports with at least two, three and four link-disjoint paths.
 
-    A pair has one path for each LID of the destination.  The number of link-disjoint paths of a pair is the size of the
-    largest set of these paths in which no two use the same cable between switches, in either direction.  Parallel
-    cables count as different cables.
+    A pair has one path for each LID of the destination.  Two paths are link-disjoint if no cable between switches is on
+    both paths, in either direction.  Parallel cables count as different cables.  The number of link-disjoint paths of a
+    pair is the size of its largest set of paths of which every two are link-disjoint.
 
     Attributes
     ----------

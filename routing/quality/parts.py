@@ -74,7 +74,8 @@ class Stretch:
     Attributes
     ----------
     mean, most
-        Mean and largest ratio of the number of channels of a path to the number of channels of a shortest path.
+        Mean and largest value of a ratio: the number of channels of a path, divided by the number of channels of a
+        shortest path between the same switches.
     more_mean, more_most
         Mean and largest number of additional channels of a path, compared with a shortest path.
     """

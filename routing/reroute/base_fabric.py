@@ -53,8 +53,8 @@ class BaseNumbering:
     def of(cls, fabric: Fabric, earlier: Sequence[Fabric]) -> BaseNumbering:
         """Return the map from the present fabric (``fabric``) to the numbers of an earlier fabric.
 
-        The first of the ``earlier`` fabrics that has all present switches and channels becomes the base.  If none of
-        them has all, the present fabric is its own base.
+        The first of the ``earlier`` fabrics that has all present switches and channels becomes the base.  If no
+        earlier fabric has all of them, the present fabric is its own base.
         """
         for base in earlier:
             row, channel = old_rows(base, fabric), channel_numbers(fabric, base)

@@ -1,9 +1,9 @@
 """Find moves that would relieve the most loaded channels but close a CDG cycle, and make room for these moves.
 
 A blocked move would add CDG edges that close cycles with the edges in use.  Each of these cycles also has edges that
-are in use already.  Once no path uses one of these edges in each cycle, the move closes no cycle any more.  The edges
-to vacate (to free of all paths) are a minimum cut of the CDG, in which the capacity of an edge is the number of LFT
-entries that use it.
+are in use already.  If each cycle has an edge that no path uses any more, the move closes no cycle.  So such edges are
+vacated: all paths are moved off them.  The edges to vacate are a minimum cut of the CDG.  The capacity of an edge is
+the number of LFT entries that use the edge.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ relieves nearly twice as much flow.
 """
 
 Wanted = tuple[int, tuple[tuple[int, int], ...]]
-"""A blocked move: its VLs as bits, and the CDG edges that it would add, as pairs of channels."""
+"""A blocked move (a move that would close a CDG cycle): its VLs as bits, and the CDG edges that it would add.
+
+Each CDG edge is a pair of channels.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +210,10 @@ class BlockedMoves:
         return found
 
     def _users(self, channel: int) -> list[ColumnTree]:
-        """Return the paths over a channel as one tree for each LID, for the LIDs with the most flow on the channel."""
+        """Return trees of the paths that use a channel, one tree for each LID.
+
+        The result has at most :data:`USERS` LIDs: those with the most flow on the channel.
+        """
         fabric, lft = self.in_use.frame.repair_fabric, self.in_use.tables.lft
         channels, switch = fabric.channels, int(fabric.channels.src[channel])
         uses = (lft[switch] == channels.port[channel]) & (fabric.lid_switch >= 0) & (fabric.weight > 0)
@@ -216,10 +222,10 @@ class BlockedMoves:
         return sorted(trees, key=lambda tree: (-tree.flow[switch], tree.lid))[:USERS]
 
     def _add_moves(self, found: dict[Wanted, float], tree: ColumnTree, switch: int, flow: int, relieved: int) -> None:
-        """Add the blocked moves of a switch to ``found``: moves to another next hop that need a CDG edge not in use.
+        """Add the blocked moves of a switch to ``found``.  Such a move needs a CDG edge that no path uses yet.
 
-        The moves change the paths to the LID of ``tree``.  The new paths carry ``flow``, and avoid the channel
-        ``relieved``.
+        A move gives ``switch`` another next hop to the LID of ``tree``.  The new path avoids the channel ``relieved``,
+        and carries ``flow``: the flow that ``switch`` sends and forwards to this LID.
         """
         edges, masks = self.in_use.frame.base.channels.edges, self.in_use.dependencies.masks
         vls = ALL_VLS if self.in_use.rules.replies else self._vls_of(tree, switch)

@@ -33,8 +33,8 @@ class Budget:
     rebuilt_lids
         Largest number of LIDs whose columns are rebuilt.  For more LIDs, routing from scratch is faster.
     missing_entries
-        If more entries than this are missing, the strategy that changes the fewest entries
-        (:mod:`.strategies.fewest`) is not tried, because its assignment of VLs would take too long.
+        Largest number of missing entries for which the strategy that changes the fewest entries is tried
+        (:mod:`.strategies.fewest`).  With more missing entries, its assignment of VLs would take too long.
     vl_paths
         Largest number of paths to which one attempt may assign VLs.  The limit applies only to attempts that also
         assign new VLs to unchanged paths.

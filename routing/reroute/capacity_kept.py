@@ -43,8 +43,8 @@ class CapacityKept:
     def shares(self) -> Iterator[tuple[str, str, str]]:
         """Yield three texts for each rate (all-to-all, bisection) of which the kept share is known.
 
-        The texts are the name of the rate, the share of the earlier rate that the new tables keep, and a remark with
-        the share that tables from scratch keep ("" if unknown).
+        The first text is the name of the rate.  The second text is the share of the earlier rate that the new tables
+        keep.  The third text is a remark with the share that tables from scratch keep ("" if unknown).
         """
         for name, kept, fresh in (
             ("all-to-all", self.all_to_all, self.fresh_all_to_all),

@@ -27,10 +27,12 @@ from routing.reroute.values import Published, Stability
 from routing.tables import Routing, ServiceLevels, SlForm
 
 NO_VLS = np.zeros(16, np.uint16)
-"""Mask of the VLs of each SL (uint16[16]) if credit loops are allowed: all 0, because no CDG is kept."""
+"""VLs of each of the 16 SLs, as bits, for a repair that may close credit loops.  All are 0, because such a repair keeps
+no CDG.
+"""
 LEAST_FAILED, PART_FAILED = 2, 8
-"""Limit of :attr:`RerouteContext.most_failed`: LEAST_FAILED columns, or 1 / PART_FAILED of the number of broken entries
-if this is more.
+"""Two numbers from which :attr:`RerouteContext.most_failed`, a limit of LFT columns, is computed.  The limit is
+LEAST_FAILED or, if this is more, the number of broken entries divided by PART_FAILED.
 """
 VLS_CHANGE = Refusal("VLs change along a path")
 """Reason why most strategies cannot repair the previous tables: a packet may change its VL from hop to hop."""
@@ -148,11 +150,11 @@ class RerouteContext:
 
     @property
     def most_failed(self) -> int:
-        """Return the largest number of LFT columns whose repair may fail before the whole repair is given up.
+        """Return the limit of LFT columns that the first step of a repair may fail to repair; 0: no limit.
 
-        0: any number.  The limit applies only to repairs of large tables without a change of SLs.  Such a repair is
-        tried after other tables have been found.  If many columns fail, its further steps take long, and almost never
-        fill all columns.
+        If more columns fail, the whole repair is given up.  The limit exists only for repairs of large tables that keep
+        all SLs.  Such a repair is tried after other tables have been found.  If many columns fail, its further steps
+        take long, and almost never fill all columns.
         """
         has_limit = self.keeps_sls and self.start.lft.size > LARGEST_SMALL_TABLE
         return max(LEAST_FAILED, self.request.translated.broken // PART_FAILED) if has_limit else 0

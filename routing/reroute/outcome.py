@@ -48,8 +48,10 @@ class Candidate:
         return self.found.changed - self.restored - self.balanced > most
 
     def better_of(self, other: Candidate) -> Candidate:
-        """Return the better of two candidates.  The candidate whose proof covers more traffic is better; if both proofs
-        cover equal traffic, the candidate with fewer changed entries.
+        """Return the better of two candidates.
+
+        The candidate whose proof covers more traffic is better.  If both proofs cover equal traffic, the candidate with
+        fewer changed entries is better.
         """
         return min(self, other, key=lambda one: (lacks_switch_traffic(one.found), one.found.changed))
 

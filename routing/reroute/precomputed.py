@@ -47,8 +47,8 @@ class Precomputed:
         The LFTs of ``before`` and the numbers of hops of its paths, as copies in memory files.  A re-route makes
         further copies, which share this memory until they are written.  None for small fabrics.
     missing_pages
-        uint8[N], whether each page of memory of the LFTs of ``before`` has a missing entry.  Only entries towards LIDs
-        that a switch delivers count.  None if ``lft`` is None.
+        uint8[N], one element for each of the N pages of memory that hold the LFTs of ``before``: 1 if the page has a
+        missing entry.  Only entries towards LIDs that a switch delivers count.  None if ``lft`` is None.
     """
 
     before: Published
@@ -128,9 +128,12 @@ def allowed_dependencies(
 
     Notes
     -----
-    The edges of the baseline tables are left out in four cases: both sets of edges together have a cycle; the two
-    proofs differ in strength or scope; the CDG of the baseline tables is unknown; or rebalancing has released the
-    dependencies of the baseline tables (:attr:`.values.Published.left_baseline`).
+    The edges of the baseline tables are left out in four cases:
+
+    - Both sets of edges together have a cycle.
+    - The proofs of both sets of tables differ in strength or scope.
+    - The CDG of the baseline tables is unknown.
+    - Rebalancing has released the dependencies of the baseline tables (:attr:`.values.Published.left_baseline`).
     """
     proof, covered = before.proof, (before.proof.strength, before.proof.scope)
     if proof.certificate is None:
@@ -153,9 +156,9 @@ def _is_ordered(base: Fabric, before: Published, dependencies: AcyclicCdg) -> bo
 
 
 def _missing_pages(before: Published) -> npt.NDArray[np.uint8]:
-    """Return uint8[N], whether each page of memory of the LFTs has a missing entry.
+    """Return uint8[N], one element for each of the N pages of memory that hold the LFTs.
 
-    Only entries towards LIDs that a switch delivers count.
+    The element is 1 if the page has a missing entry.  Only entries towards LIDs that a switch delivers count.
     """
     lft, delivered = np.asarray(before.routing.lft), before.fabric.lids.switch >= 0
     entries, pages = lft.reshape(-1), np.zeros(-(-lft.size // PAGE), np.uint8)

@@ -93,9 +93,12 @@ class PreviousSls:
     def table(self) -> Bytes:
         """Return the earlier SLs with rows and columns for the present switches and LIDs.
 
-        Rows of new senders and columns of new LIDs come from the new SL table.  These rows and columns hold SL 0 if the
-        new SL table distinguishes more senders than the result does, so that no single value of it fits.  If a port has
-        moved to another switch, SLs by source switch become SLs by source LID, because senders keep their SLs.
+        Rows of new senders and columns of new LIDs come from the new SL table.  If the new SL table distinguishes more
+        senders than the result does, it has several SLs for one element of the result.  These rows and columns then
+        hold SL 0.
+
+        If a port has moved to another switch, SLs by source switch become SLs by source LID, because senders keep their
+        SLs.
         """
         if self.old.by_lid:
             filler = self.new.table if self.new.by_lid else None

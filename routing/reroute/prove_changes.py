@@ -43,10 +43,11 @@ def prove_changes(
     ``hops`` (uint8[S, L]) is a copy of the numbers of hops in the previous proof, which this function may overwrite.
     If ``hops`` is None, the function makes a copy itself.
 
-    ``missing_pages`` (uint8[N]) marks the pages of memory of the previous LFTs that have missing entries.  If it is
-    given, no SL has changed, and the LFTs share unchanged memory with the previous LFTs, entries are compared only in
-    the marked pages and in pages written since.  The operating system reports which pages were written.  Otherwise, all
-    entries are compared.
+    ``missing_pages`` (uint8[N]) marks those of the N memory pages of the previous LFTs that have missing entries.  The
+    new LFTs may share unchanged memory pages with the previous LFTs.  If they do, if ``missing_pages`` is given, and if
+    no SL has changed, entries are compared only in two kinds of pages: the marked pages, and the pages written after
+    the LFTs were copied.  The operating system reports which pages were written.  In all other cases, all entries are
+    compared.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers.  Devices that are gone neither send nor receive.
@@ -96,8 +97,9 @@ def prove_changes(
 def _pages(
     routing: Routing, translated: TranslatedTables, missing: npt.NDArray[np.uint8] | None
 ) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[N], whether the entries in each page of memory of the LFTs have to be compared; None if all entries
-    have to be compared.
+    """Return uint8[N], for each of the N memory pages of the LFTs whether its entries have to be compared.
+
+    The result is None if the entries of all pages have to be compared.
     """
     was = translated.routing
     if missing is None or not translated.in_place:

@@ -27,17 +27,18 @@ all entries, FEW_ENTRIES entries, and MOST_MOVES entries for each missing entry.
 """
 LARGE_TABLE_WORK, LARGE_TABLE_CHANGES = 2, 1 / 5000
 """Limits of the last search of :func:`balance_repaired` in large tables.  The search may follow the hops that the first
-search has left over, plus LARGE_TABLE_WORK hops for each table entry (at most :data:`MOST_WORK`).  The limit of changed
-entries is at least LARGE_TABLE_CHANGES for each table entry.  The limits are high, because no further moves follow this
-search.
+search has left of its work limit.  To these hops, LARGE_TABLE_WORK hops for each table entry are added (at most
+:data:`MOST_WORK` hops).  The limit of changed entries is at least LARGE_TABLE_CHANGES for each table entry.  The limits
+are high, because no further moves follow this search.
 """
 TOLERANCE = 0.0075
 """By default, a search ends when the highest utilisation exceeds the goal by at most this fraction.  So small an excess
 is not worth a change of entries.
 """
 ENOUGH = (0.01, 0.02)
-"""The second search of :func:`balance_repaired` runs if the highest utilisation exceeds the goal by more than the first
-fraction.  The third search runs if it exceeds the goal by more than the second fraction.
+"""Two fractions of the goal.  If the highest utilisation exceeds the goal by more than the first fraction, the second
+search of :func:`balance_repaired` runs.  If the highest utilisation exceeds the goal by more than the second fraction,
+the third search runs.
 """
 FURTHER_TOLERANCE = 0.01
 """The second and the third search of :func:`balance_repaired`, and the searches of :mod:`.strategies.further_moves`,
@@ -148,9 +149,9 @@ def balance_repaired(
     - The second search runs if the highest utilisation is more than 1 % above the goal.  Its limit is ``changes`` + 0.5
       entries for each missing entry.
     - The third search runs if the highest utilisation is more than 2 % above the goal.  Its limit is
-      :data:`FURTHER_CHANGES` entries for each missing entry.  If few entries are missing, the limit is higher, because
-      a few entries can carry much flow: it is never below :data:`FEW_ENTRIES` entries, or below 1 % of all entries in
-      tables in which this is less.
+      :data:`FURTHER_CHANGES` entries for each missing entry.  The limit is never below the smaller of two numbers:
+      :data:`FEW_ENTRIES` entries, and 1 % of all entries.  This matters if few entries are missing, because a few
+      entries can carry much flow.
 
     Independent of these totals, :data:`MOST_OF_TABLE` limits the moves of each single search.
 

@@ -147,8 +147,10 @@ def _is_safe(request: Request, baseline: Published) -> bool:
 
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
-    """Return the new tables of a re-route.  If no repair is needed, these are the previous tables or the baseline
-    tables; otherwise the repaired tables.  If the repair fails, or if the stability is ``fresh``, route from scratch.
+    """Return the new tables of a re-route.
+
+    If no repair is needed, the result is the previous tables or the baseline tables.  If a repair is needed, the result
+    is the repaired tables.  If the repair fails, or if the stability is ``fresh``, the engine routes from scratch.
     """
     if request.stability is Stability.FRESH:
         return _route_from_scratch(request, "asked for")

@@ -39,8 +39,8 @@ class RerouteStatistics:
         Moves of the local search for balance that directly follows the repair, and entries that only these moves
         changed.  In a step of rebalancing: moves and changed entries of the step.
     moved_further
-        Entries that moved in the searches that follow if the repair loses much more capacity than the best known tables
-        (:mod:`.strategies.further_moves`).
+        Entries that further searches moved (:mod:`.strategies.further_moves`).  These searches follow a repair if the
+        repaired tables lose much more capacity than the best known tables.
     vacated
         CDG edges that were vacated.  Later moves can then use other edges, which would have closed a cycle with the
         vacated edges.

@@ -268,10 +268,11 @@ def _sls(
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the number of the column of the earlier SL tables from which each LID takes its SLs.
+    """Return int64[L], the column of the earlier SL tables from which each LID takes its SLs.
 
-    ``column`` has this number for LIDs with an earlier owner, and -1 for new LIDs.  A new LID takes the column of the
-    lowest LID at its switch that is not new, or keeps -1 if there is none.
+    ``column`` has the number of this column for each LID with an earlier owner, and -1 for new LIDs.  A new LID takes
+    its SLs from the same column as another LID: the lowest LID at its switch that is not new.  If there is no such LID,
+    the new LID keeps -1.
     """
     now = fabric.lids
     fresh = np.flatnonzero((column < 0) & (now.switch >= 0))

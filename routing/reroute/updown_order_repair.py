@@ -36,7 +36,8 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
 
     Notes
     -----
-    Cost: a pass over the channels; for an orphan root a pass over all CDG edges for each switch tried, at most 32.
+    Cost: a pass over the channels.  In addition, each orphan root costs a pass over all CDG edges for each switch that
+    is tried, at most 32 switches.
     """
     if dependencies.position is None or not len(orphan_roots(frame.repair_fabric, dependencies.position)):
         return dependencies

@@ -84,8 +84,9 @@ class Adaptive(Mechanism):
         Order in which a switch serves the packets at its inputs: round robin of inputs (ROUND_ROBIN), or the packet
         that has waited longest (ARRIVAL).
     ca_vls
-        Number of VLs, from VL 0 on, on which CAs send.  Each of these VLs has a buffer in the CA, whose first packet
-        competes with packets in transit.  With more VLs, CAs inject more load.
+        Number of VLs, from VL 0 on, on which CAs send.  On the link from a CA to its switch, each of these VLs has a
+        buffer at the switch.  The first packet of this buffer competes with packets in transit.  With more VLs, CAs
+        inject more load.
     stay
         Whether a packet on an escape VL stays on escape VLs.  If not, the packet returns to an adaptive VL as soon as
         one has room.  ``stay`` is required if some escape paths are not shortest paths.
@@ -100,7 +101,8 @@ class Adaptive(Mechanism):
         next free room for a waiting packet.  The time must exceed the time that a ping takes around a cycle.
     hold
         Time after which a locked mark expires.  A ping that returns has found a cycle and locks the marks of the cycle.
-        ``hold`` must exceed the time that a bubble takes around the cycle.  ``hold`` should not be much longer than
+        One packet of the cycle then moves to a spare buffer.  The room that it leaves, the bubble, moves around the
+        cycle.  ``hold`` must exceed the time that the bubble takes for this.  ``hold`` should not be much longer than
         that, because a locked mark stops other pings even if no bubble follows.
     sample
         Time between two searches for packets that have waited too long (schemes BUBBLE, RELAY, CONCURRENT and DEFLECT).

@@ -37,8 +37,8 @@ TABLES = "tables"
 """Name in scenario files for routing by fixed tables only, instead of a scheme of adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFLECT: "deflected"}
-"""For three schemes: name of the figure that states how often the scheme acted on a packet that waited too long,
-divided by the number of delivered packets.
+"""Names of a figure, for three schemes.  The figure is the number of times that the scheme acted on a packet that
+waited too long, divided by the number of delivered packets.
 """
 LOSSY = ("remedy", "fault", *(mechanism.table for mechanism in BESIDE_ADAPTIVE))
 """Names of the subtables of a case in a scenario file that can cause the loss of packets, such as ``[case.remedy]``.  A
@@ -81,7 +81,7 @@ def _loads(scenario: Scenario, case: Case) -> list[float]:
 
 
 def _accepted(simulation: Simulation, start: int, until: int, actions: Sequence[tuple[int, Do]]) -> float:
-    """Run a simulation to tick ``until``, and return the throughput of the period from ``start``.
+    """Run a simulation to tick ``until``, and return the throughput from tick ``start`` to tick ``until``.
 
     ``actions`` are actions during the run, as pairs (tick, action) in order of time.  The result is the mean over all
     CAs, as a fraction of a CA's link.

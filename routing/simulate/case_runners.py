@@ -220,8 +220,8 @@ def run_case(scenario: Scenario, case: Case) -> Result:
             raise
         # The error states no line of the scenario file, so its message gets the location of the case.
         raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
-    # A broken promise is a bug of a routing engine.  So the exception must not become an error message about the
-    # scenario file.
+    # These exceptions mean that an engine has made wrong tables, or that stored tables do not fit their certificate.
+    # The scenario file is not the cause, so the exceptions must not become error messages about this file.
     except (BrokenPromise, FalseCertificate):
         raise
     except RoutingError as error:

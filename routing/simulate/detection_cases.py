@@ -56,12 +56,14 @@ class Detector:
         bool[N]: whether each virtual channel was suspected at the last reading.
     found
         bool[N]: whether each virtual channel is stuck, and has been suspected at a reading since it became stuck.
-    alarms, false_alarms
-        Number of times that a virtual channel became suspected, and number of these times at which the virtual channel
-        was not stuck.
-    detected, missed
-        Number of times that a virtual channel became stuck and was suspected while it was stuck.  Number of times that
-        a virtual channel became stuck and was freed before it was suspected.
+    alarms
+        Number of times that a virtual channel became suspected.
+    false_alarms
+        Number of times that a virtual channel became suspected although it was not stuck.
+    detected
+        Number of times that a virtual channel became stuck and was suspected while it was stuck.
+    missed
+        Number of times that a virtual channel became stuck and was freed before it was suspected.
     delays
         Sum of the ticks over all virtual channels in ``detected``: from the first reading at which the virtual channel
         was stuck to the first reading at which it was also suspected.
@@ -111,11 +113,11 @@ class Readings:
     detectors
         One detector for each timeout.
     waiting_since
-        int64[N]: tick of the first of the successive readings, up to the last one, at which packets were queued for
-        each virtual channel; -1 if no packets were queued at the last reading.
+        int64[N]: tick of a reading.  From this reading to the last one, every reading has found packets queued for the
+        virtual channel, but the reading before it has not.  -1: the last reading has found no queued packets.
     stuck_since
-        int64[N]: tick of the first of the successive readings, up to the last one, at which each virtual channel was
-        stuck; -1 if the virtual channel was not stuck at the last reading.
+        int64[N]: tick of a reading.  From this reading to the last one, every reading has found the virtual channel
+        stuck, but the reading before it has not.  -1: the virtual channel was not stuck at the last reading.
     episodes
         Number of times that a virtual channel became stuck.
     active
@@ -185,10 +187,10 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
     The figures of the result are:
 
     - ``stuck``: number of times that a virtual channel of a switch became stuck
-    - ``alarms``, ``false_alarms``: by timeout, number of times that a virtual channel became suspected, and number of
-      these times at which the virtual channel was not stuck
-    - ``detected``, ``missed``: by timeout, number of stuck virtual channels that were suspected, and number of stuck
-      virtual channels that were freed before they were suspected
+    - ``alarms``: by timeout, number of times that a virtual channel became suspected
+    - ``false_alarms``: by timeout, number of times that a virtual channel became suspected although it was not stuck
+    - ``detected``: by timeout, number of times that a virtual channel became stuck and was suspected while it was stuck
+    - ``missed``: by timeout, number of times that a virtual channel became stuck and was freed before it was suspected
     - ``delay``: by timeout, mean time until a stuck virtual channel was suspected, in packet times
     - ``outcome``: deadlock if there is a permanent knot at the end, else progress
     """

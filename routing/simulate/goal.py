@@ -67,8 +67,8 @@ class _Operation:
 class _Start:
     """Condition for the start of an operation, with times in nanoseconds.
 
-    The operation starts not before the time ``at``.  For each message number in ``after``, it starts not before the
-    arrival of this message plus the given delay.
+    The operation does not start before the time ``at``.  ``after`` has the numbers of messages, each with a delay.  The
+    operation waits for the arrival of each of these messages, and then for the delay of the message.
     """
 
     at: int

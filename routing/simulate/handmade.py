@@ -177,8 +177,7 @@ def d_mod_k(fabric: Fabric) -> Routing:
 
     A switch above the leaves first divides n by w.  Then it uses the up-port (n // w) modulo the number of its
     up-ports.  For each level below the switch, w has one factor: the largest number of up-ports that a switch of that
-    level has.
-    So CAs that share an up-port at one level are spread over the up-ports of the level above.
+    level has.  So CAs that share an up-port at one level are spread over the up-ports of the level above.
 
     In a shift pattern, each CA sends to the CA whose number is larger by a constant.  If the tree has the same capacity
     between any two levels, the flows of a shift pattern share no channel (Zahavi 2012).

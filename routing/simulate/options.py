@@ -200,7 +200,7 @@ class Remedies:
 
     @property
     def end_every_knot(self) -> bool:
-        """Whether all switches drop packets that cannot move, so that no knot of buffers is permanent.
+        """Return whether all switches drop packets that cannot move, so that no knot of buffers is permanent.
 
         A switch drops such packets if it limits the lifetime of packets, or if all of its ports have a head-of-queue
         lifetime.

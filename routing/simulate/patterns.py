@@ -79,10 +79,17 @@ def pattern_traffic(
     network
         Network.  All its CAs that have LIDs send.
     pattern
-        ``uniform``: random destinations.  ``hotspot``: a fifth of the messages goes to the first CA, and all others to
-        random destinations.  ``incast``: all CAs send to the first CA.  In all other patterns each CA sends to one CA:
-        a random ``permutation``, the next CA (``neighbour``), the CA halfway round (``tornado``), ``transpose``,
-        ``bit-complement`` and ``bit-reverse`` of the CA's number.
+        Name of the pattern.  In all patterns except the first two, each CA always sends to the same CA.
+
+        - ``uniform``: random destinations.
+        - ``hotspot``: a fifth of the messages goes to the first CA, and all others go to random destinations.
+        - ``incast``: the first CA.
+        - ``permutation``: the CA that a random permutation selects.
+        - ``neighbour``: the next CA.
+        - ``tornado``: the CA nearly halfway round all CAs.
+        - ``transpose``: with the CAs in a square, the CA with row and column exchanged.
+        - ``bit-complement``: for CA n of N CAs, CA N - 1 - n.  If N is a power of two, all bits of n are inverted.
+        - ``bit-reverse``: the CA whose number has the bits in the opposite order.
     load
         Load of each sending CA's link, as a fraction.  For ``incast`` it is the load of the receiving CA's link.
     process

@@ -38,10 +38,12 @@ class _Curve:
     ----------
     delay
         Mean delay of packets to other outputs than the hotspots, in units of the time of a small packet.
-    throughput, hot
-        Throughput of the outputs that are not hotspots, and of the hotspots, as fractions of a line.
+    throughput
+        Throughput of the outputs that are not hotspots, as a fraction of the rate of an external line.
+    hot
+        Throughput of the hotspots, as a fraction of the rate of an external line.
     carried
-        Throughput as a fraction of the load.
+        ``throughput`` divided by the load of the outputs that are not hotspots.
     phases
         Delay and throughput before, during and after the time in which hotspots are blocked.  Empty if hotspots are
         never blocked.
@@ -58,8 +60,8 @@ class _Curve:
 
 
 def adapters_of(scenario: Scenario, case: Case, loads: npt.NDArray[np.float64], clos: Clos) -> RequestGrant:
-    """Return the adapters of a case.  The case states times in units of the time of a small packet (40 bytes on a
-    line).
+    """Return the adapters of a case.  The case states times in units of the time of a small packet (40 bytes on an
+    external line).
     """
     table = case.table["request_grant"]
     small, share = scenario.choice("size of packets", table.get("packets", "small"), PACKETS)

@@ -29,7 +29,7 @@ MOST_EVENTS = 10_000_000_000
 """Largest number of events of one run if the caller gives no limit."""
 MOST_SL = 15
 MOST_LOOP = 64
-"""Largest number of ports that a control message of Deadlock Breaker can list."""
+"""Largest number of virtual channels of a loop that Deadlock Breaker can find.  A control message cannot list more."""
 
 
 class Simulation:

@@ -125,7 +125,7 @@ def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str
 
 
 def cable_between(scenario: Scenario, fabric: Fabric, ends: tuple[str, str], *where: str | int) -> int:
-    """Return the link of the cable between two devices.  A port is needed only if there are several cables.
+    """Return the link of the cable between two devices.  If there are several cables, ``ends`` has to name a port.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Event(enum.IntEnum):
     - Deadlock Breaker, phase 1 (setting of rules): the index is the position on this path.
     """
     REPLACED = 6
-    """A suspected port has received a smaller SPUID than its own from another port, and passes this SPUID on.
+    """A suspected port has received a SPUID that is smaller than all SPUIDs that it knew, and passes this SPUID on.
 
     Numbers: VC, the smaller SPUID, VC by which this SPUID arrived.
     """

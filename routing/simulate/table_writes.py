@@ -216,7 +216,8 @@ def aligned(fabric: Fabric, old: Routing, new: Routing) -> tuple[Routing, Routin
 def vls_of(old: Routing, new: Routing, writes: Sequence[TableWrite]) -> int:
     """Return the number of data VLs that packets may use before, during and after a change of tables.
 
-    The function assumes that any SL of these times may be used with any SL2VL table of these times.
+    The function assumes that every SL in use at one of these times may meet every SL2VL table in force at one of these
+    times.
 
     ``old`` and ``new`` are the tables before and after the change, and ``writes`` are the steps of the change.
     """

@@ -35,7 +35,7 @@ class RandomFaults:
     kinds
         Kinds of faults, such as "link" (:func:`routing.faults.random_faults`).
     seed
-        Random seed.  With one seed, a larger number of cases only adds cases at the end of the list.
+        Random seed.  If only ``cases`` becomes larger, the list keeps its cases and gets further cases at its end.
     """
 
     cases: int

@@ -186,11 +186,14 @@ class Comparison:
     ----------
     regressions
         All regressions that were found.
-    same, better, other_tables
-        Numbers of tasks among those that both ledgers have.  ``same``: with equal tables.  ``better``: certified in the
-        new ledger but not in the earlier one.  ``other_tables``: with different tables, but without a regression.
+    same
+        Number of tasks in both ledgers that have equal tables in both.
+    better
+        Number of tasks in both ledgers that are certified in the new ledger, but not in the earlier ledger.
+    other_tables
+        Number of tasks in both ledgers whose tables differ, but that are not a regression.
     only_before, only_now
-        Number of tasks that only the earlier or only the new ledger has.
+        Number of tasks that only the earlier ledger has, and number of tasks that only the new ledger has.
     """
 
     regressions: tuple[Regression, ...]

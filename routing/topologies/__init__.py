@@ -60,8 +60,14 @@ class Topology:
 
     Attributes
     ----------
-    name, usage, summary, example
-        Name, syntax of the arguments, description in one line, and arguments for a small example.
+    name
+        Name of the topology.
+    usage
+        Syntax of the arguments.
+    summary
+        Description of the topology in one line.
+    example
+        Arguments for a small example.
     build
         Function that makes the fabric.  Its first parameter has a list of integers for each argument, and its second
         parameter is the options.
@@ -260,7 +266,8 @@ def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
         raise _usage(topology, f"{arg!r} is not a list of whole numbers")
-    # Further digits than nine are ignored, because nine digits without leading zeros are already too large a number.
+    # Digits after the ninth digit are ignored, because nine digits without leading zeros are already too large a
+    # number.
     numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")

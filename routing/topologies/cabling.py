@@ -47,8 +47,9 @@ class Cabling:
         return handle
 
     def ca(self, name: str, leaf: int, *, width: int | None = None, speed: float | None = None) -> None:
-        """Add a CA on the next free port of a leaf; the link has the given width and speed, or the width and speed in
-        the options.
+        """Add a CA on the next free port of a leaf.
+
+        The link has the given width and speed, or the width and speed in the options if they are not given.
         """
         device = self.builder.add_device(NodeKind.CA, FIRST_CA_GUID + 2 * self.cas, name, 1)
         self.cas += 1

@@ -14,7 +14,7 @@ from routing.topologies.plan import check_size
 MANAGEMENT_CAS, MANAGEMENT_LINKS = 5, 2
 """Largest number of CAs on the management leaf, and number of its links to the first top switch."""
 SMALL_POD = 4
-"""Number n: every n-th pod is small and has little more than half of the leaves."""
+"""Number n: every n-th pod is small, with little more than half as many leaves as the other pods."""
 
 
 def cluster(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:

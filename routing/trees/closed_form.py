@@ -2,7 +2,7 @@
 
 A switch that has the destination below itself sends down.  Any other switch sends up, towards the top switch of the
 LID.  On a tree without missing links, the top switches follow from D-mod-K.  On other trees, the top switches are
-chosen such that the numbers of LIDs per link stay even.
+chosen such that all links get about equally many LIDs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from routing.numerals import count_noun
 from routing.trees.levels import MOST_ACROSS, distances, even_leaves, tree_levels
 
 MOST_FILLED = 0.41
-"""A fabric counts as a tree only if at most this share of the LFT entries from one leaf to another lack a path up and
-then down.  The closed form fills such entries with other paths.
+"""Largest share of the LFT entries from one leaf to another that may lack a path up and then down.  With a larger
+share, the fabric does not count as a tree.  The closed form fills the entries without a path up and then down with
+other paths.
 """
 FEW_FILLED = 0.25
 """If this share of the entries (see :data:`MOST_FILLED`) or less lacks such a path, no other levels are tried."""
@@ -150,9 +151,9 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     aggregation nodes, and the LID of the switch.  LIDs of the last two kinds have no flow.
 
     Each LID gets a number, its digit.  Of n channels up, the paths to the LID take the channel with the number (digit
-    modulo n), as in D-mod-K.  The end ports of each kind are numbered by switch and port.  The digit of a port's first
-    LID is the port's number.  Each further LID of the port has the next higher digit, so that packets to the LIDs of a
-    port take different channels.
+    modulo n), as in D-mod-K.  Compute nodes are numbered in the order of their switches and switch ports, and so are
+    the other end ports.  The digit of an end port's first LID is the number of the end port.  Each further LID of the
+    end port has the next higher digit, so that packets to the LIDs of an end port take different channels.
     """
     table = fabric.lids
     lid = np.flatnonzero(table.switch >= 0)
@@ -212,7 +213,7 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np
     - switches with end ports that share a neighbour with another switch with end ports,
     - switches with many end ports,
     - switches with end ports and with the fewest neighbours,
-    - switches with end ports at even distances from each other.
+    - switches with end ports, at distances from each other that are even numbers.
     """
     if leaves.roots:
         depth = distances(fabric, np.isin(np.arange(fabric.switches), list(leaves.roots)))

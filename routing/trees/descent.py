@@ -15,20 +15,22 @@ from routing.trees.closed_form import channel_indices
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
-"""Cost of a unit of utilisation above a ceiling, divided by the total weight of the destinations.  In the first of
-several passes, the cost is 0.  The first value is for the second pass, and the second value for the last pass.  In
-between, the cost rises from pass to pass.
+"""Price: the cost of a unit of utilisation above a ceiling, divided by the total weight of the destinations.
+
+In the first of several passes, the price is 0.  The first value is the price in the second pass, and the second value
+is the price in the last pass.  In between, the price rises from pass to pass.
 """
 DISCOUNT = 0.5
-"""Discount for pairs of flows that share two channels in a row, in every second pass.
+"""Discount for pairs of flows that share two consecutive channels.  This value is for every second pass.
 
-The descent counts the weight of a pair of flows at each channel that both flows share.  At the second of two channels
-in a row, the weight is multiplied by (1 - discount).  In the first pass, the discount is 0.  In the later passes, it is
-in turn this value and 1, and in the last pass it is 1.  With a discount of 1, such a pair counts only once.  But if the
-discount were 1 in all passes, more pairs of flows would share channels in the final tables.
+The descent counts the weight of a pair of flows at each channel that both flows share.  At the first of two consecutive
+shared channels, the weight is multiplied by (1 - discount).  So with a discount of 1, a pair that shares consecutive
+channels counts only once.  In the first pass, the discount is 0.  In the later passes, it is in turn this value and 1,
+and in the last pass it is 1.  If the discount were 1 in all passes, more pairs of flows would share channels in the
+final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Largest shares of all senders that may be behind cuts with separate ceilings (thin cuts).
+"""Limits for the groups of switches whose cuts get separate ceilings (thin cuts), as shares of all senders.
 
 A cut is all links from a group of switches to the next level of the tree.  Some small groups have so few links that
 their cuts force the highest utilisation of the fabric.  The cuts with the highest forced utilisation get separate
@@ -50,21 +52,28 @@ MOST_RATE = 1.05
 share is this value.
 """
 SLOW, SLOW_WEIGHT = 0.6, 0.5
-"""A flow is slow if its rate, relative to the reference rate, is below the first value.  The second value is the weight
-of a slow flow in pairs of flows that share channels.
+"""Limit for slow end ports, and the weight of a slow end port.
+
+An end port is slow if the rate of its link is below the first value times the reference rate.  The descent counts pairs
+of flows that share channels.  In this count, the weight of a slow end port is the second value, and the weight of any
+other end port is 1.
 """
 VISITS_PER_SECOND = 100_000_000
 """Approximate number of channels that passes visit per second of CPU time.  Each pass visits about half of all channels
 for each destination.
 """
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
-"""Least and largest number of passes.  The descent ends earlier if a pass changes nothing and no utilisation exceeds
-the common ceiling.
+"""Least and largest number of passes ("sweeps") over all destinations that an effort allows
+(:func:`affordable_sweeps`).  The descent ends earlier if a pass changes nothing and no channel with the common ceiling
+exceeds this ceiling.
 """
 FEW_SWEEPS = 8
-"""A descent of fewer passes always begins with good tables: with tables in closed form, or with tables from slots
-(:func:`tree_slots`).  Few passes could not make up for a worse start.  A descent of at least this number of passes
-begins with tables from slots if no link of the tree is missing, and otherwise without such tables.
+"""A descent has few passes ("sweeps") if their number is below this value.
+
+In the first pass of a descent, some next hops can be preferred.  With few passes, this is always done, because few
+passes could not make up for a bad first pass.  Preferred are the next hops of tables in closed form if the caller has
+such tables, and else the next hops that follow from slots (:func:`tree_slots`).  With more passes, the next hops that
+follow from slots are preferred if no link of the tree is missing.  If links are missing, no next hops are preferred.
 """
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next channel) for which the descent is used."""
@@ -100,8 +109,9 @@ def tree_tables(
     seed
         Random seed.
     start
-        uint8[S, L], tables from which a descent of fewer than :data:`FEW_SWEEPS` passes begins.  None: such a descent
-        begins from slots (:func:`tree_slots`), which suits only trees without missing links.
+        uint8[S, L], tables whose next hops are preferred in the first pass if there are fewer than :data:`FEW_SWEEPS`
+        passes.  None: the next hops that follow from slots (:func:`tree_slots`) are preferred instead, which suits only
+        trees without missing links.
 
     Notes
     -----
@@ -192,8 +202,8 @@ def ceilings(
     """Return ceilings: the utilisation up to which all-to-all traffic should fill each channel.
 
     The ceilings follow from cuts.  Without the links above some level, the switches fall apart into groups.  All flow
-    from a group to other switches has to cross the links from the group to the next level.  The channels of thin cuts,
-    with few senders behind them, have separate ceilings.
+    from a group to other switches has to cross the cut: the links from the group to the next level.  If a group has few
+    senders, but also few links, its cut is thin (:data:`THIN`).  The channels of thin cuts have separate ceilings.
 
     Parameters
     ----------
@@ -271,9 +281,9 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
     """Return the slots of the switches for the first pass (see :func:`tree_slots`).
 
-    A descent of :data:`FEW_SWEEPS` or more passes does not use slots if links of the tree are missing.  In this case,
-    ``level`` in the result is 0 for every switch.  Slots matter only for channels to a switch of a higher level, so
-    with equal levels they have no effect.
+    If there are :data:`FEW_SWEEPS` or more passes, and links of the tree are missing, the slots must have no effect.
+    In this case, ``level`` in the result is 0 for every switch.  Slots matter only for channels to a switch of a higher
+    level, so with equal levels they have no effect.
     """
     tree = tree_slots(fabric, order)
     if sweeps < FEW_SWEEPS or is_whole(fabric, tree):

@@ -23,8 +23,8 @@ are exceptions to the rule that no switch is below a leaf.  An example is a mana
 leaves.
 """
 LEAST_SHORTEST = 0.9
-"""An order of a tree's switches can be used only if paths up and then down in the order are shortest paths for at least
-this share of the flow between all pairs of senders.
+"""Least share of the flow between senders that must have shortest paths.  An order of a tree's switches is not used if
+its paths up and then down are shortest paths for a smaller share of this flow.
 """
 MOST_ROOTS = 64
 """Maximum number of breadth-first switch orders that are compared.  They are compared only if every order of another
@@ -35,9 +35,9 @@ MOST_VISITS = 200_000_000
 MOST_LONGER = 2
 """Largest number of hops by which a path between end ports may exceed the shortest path."""
 MOST_FAR, FAR_COST = 0.001, 0.6
-"""Exception to :data:`MOST_LONGER`.  An order of the switches may have longer paths if at most this share of the flow
-(first value) takes them.  The order then has an additional cost (second value).  This cost is so high that such an
-order is taken only if most leaves are torn in all other orders.
+"""Exception to :data:`MOST_LONGER`.  Some paths of a switch order may exceed that limit if at most this share of the
+flow (first value) takes these paths.  The order then has an additional cost (second value).  The cost is so high that
+the order is taken only if most leaves are torn in all other orders.
 """
 
 
@@ -174,8 +174,8 @@ class _Comparison:
         return best
 
     def rated(self, position: npt.NDArray[np.int32]) -> TreeOrder | None:
-        """Return an order (int32[S]) with its figures.  Return None if less than :data:`LEAST_SHORTEST` of the flow has
-        shortest paths.
+        """Return a :class:`TreeOrder` with the given order (``position``, int32[S]), its cost, and figures about paths
+        longer than the shortest.  Return None if less than :data:`LEAST_SHORTEST` of the flow has shortest paths.
         """
         longer = self.longer(position)
         share, far = self._share(longer > 0), self._share(longer > MOST_LONGER)
@@ -214,8 +214,8 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 
     Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the switch with more links
     to leaves is a spine.  Management leaves at the top of the tree are left out at first.  Otherwise, the top switches
-    would get level 1, as neighbours of leaves.  These leaves count as leaves once the other leaves have determined the
-    levels.
+    would get level 1, as neighbours of leaves.  The management leaves count as leaves once all other leaves have
+    determined the levels.
 
     The level of a switch is its distance from the nearest leaf, so leaves have level 0.  If switches are below a leaf
     (:func:`_below_leaves`), they have the lowest levels, and the levels of all other switches are higher by the number
@@ -272,11 +272,12 @@ def _below_leaves(
 ) -> npt.NDArray[np.bool_]:
     """Return bool[S], the switches below leaves.  An example is a management switch that is cabled to two leaves.
 
-    A spine is a switch that is not in ``given``.  A switch in ``given`` is below a leaf if it has no spine as a
-    neighbour, and if some spine has at least twice as many links.  The switches below a leaf may form a chain.
+    A spine is a switch that is not in ``given``.  A switch in ``given`` is below a leaf under three conditions: none of
+    its neighbours is a spine; some spine has at least twice as many links as the switch; and another switch in
+    ``given``, in the same component, has a spine as a neighbour.  The switches below a leaf may form a chain.
 
-    If a share of more than :data:`MOST_BELOW` of all senders would be below leaves, the result has no switches: the
-    fabric is another kind of tree, or is not a tree.
+    If more than the share :data:`MOST_BELOW` of all senders would be below leaves, the result has no switches.  In this
+    case, the fabric is another kind of tree, or is not a tree.
 
     Parameters
     ----------
@@ -299,8 +300,8 @@ def _below_leaves(
 
 
 def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
-    """Return the leaves of a tree as bool[S]: switches with senders, at an even distance from each other.  Return None
-    if there are no such leaves.
+    """Return the leaves of a tree as bool[S]: switches with senders, at distances from each other that are even
+    numbers.  Return None if there are no such leaves.
 
     In a tree every link joins two consecutive levels, also if other links are missing.  So each component consists of
     two sets of switches, one on the even levels and one on the odd levels.  Leaves have level 0, so all leaves of a
@@ -356,12 +357,12 @@ def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the given leaves without high leaves.
+    """Return bool[S], the given leaves without high leaves: leaves at the top of the tree instead of at the bottom.
 
-    The level of a switch is its distance from the nearest leaf.  A switch of level 1 indicates high leaves if it has
-    more links to switches of level 1 than to leaves.  In each round, the leaves with the largest shares of links to
-    such switches are removed: more than half of the largest share.  The rounds end when no switch indicates high
-    leaves.
+    The level of a switch is its distance from the nearest leaf.  If a switch of level 1 has more links to switches of
+    level 1 than to leaves, the leaves at this switch may be high.  So each leaf has a suspicious share: the share of
+    its links that lead to switches of this kind.  Each round finds the largest suspicious share, and removes all leaves
+    with more than half of this share.  The rounds end when there are no switches of this kind.
     """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while leaf.any():
@@ -397,9 +398,9 @@ def _lower_high_leaves(
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
     # A leaf at the top can also have more than two neighbours, which are then the top switches of the tree.  `many`
-    # marks the leaves for which this is assumed: high leaves with many senders, where all links up of the neighbours
-    # lead to high leaves with many senders.  They are moved if every two other leaves of a component have a common
-    # switch above them, by paths that do not lead through leaves in `many`.
+    # marks leaves of this kind.  These are high leaves with many senders, and the neighbours of such a leaf have links
+    # up only to high leaves with many senders.  The leaves in `many` are moved down under one condition: without them,
+    # every two leaves of a component still have a common switch above them.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0
@@ -425,7 +426,7 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
     reached = np.zeros((fabric.switches, len(tops)), bool)
     reached[tops, np.arange(len(tops))] = True
     for height in range(int(level.max(initial=0)), int(level.min(initial=0)) - 1, -1):
-        step = np.flatnonzero(upwards & (level[src] == height))  # sorted by source, which `reduceat` below requires
+        step = np.flatnonzero(upwards & (level[src] == height))  # `step` is sorted by source, as `reduceat` requires.
         if len(step):
             rows, first = np.unique(src[step], return_index=True)
             reached[rows] |= np.logical_or.reduceat(reached[dst[step]], first, axis=0)

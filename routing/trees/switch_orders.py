@@ -44,9 +44,9 @@ def hub_orders(
 ) -> Iterator[npt.NDArray[np.int32]]:
     """Yield orders of the switches, int32[S].  Each order begins with a different leaf, the hub of the order.
 
-    Hubs with the most top switches above them come first.  Switches with senders that are torn in the first order
-    (:func:`torn_leaves`) are the hubs of further orders.  ``senders`` (float64[S]) is the weight of the senders at each
-    switch.
+    Hubs with the most top switches above them come first.  Some switches with senders may be torn in the first order
+    (:func:`torn_leaves`).  These switches are the hubs of further orders.  ``senders`` (float64[S]) is the weight of
+    the senders at each switch.
     """
     below = _below(fabric, level)
     src, dst = fabric.channels.src, fabric.channels.dst

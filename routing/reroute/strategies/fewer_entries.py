@@ -27,12 +27,13 @@ ATTEMPTS, ENTRIES_FOR_ATTEMPTS = 16, 1 << 22
 entries.  More attempts would hardly find better tables.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""Three numbers for each series of attempts: the least excess, the largest excess minus the least excess, and the
-number of changed entries for each missing entry at which the series ends.
+"""Three numbers for each series of attempts.  The first number is the least excess of an attempt.  The second number is
+the largest excess minus the least excess.  The third number is a number of changed entries for each missing entry: the
+series ends when no more entries than this are changed.
 
 At the beginning of an attempt, changed entries return to their previous values.  This may raise the highest utilisation
-above the utilisation that the attempt has to reach in the end.  The excess of an attempt is the fraction by which it
-may then be above.
+above the utilisation that the attempt has to reach in the end.  The excess is the largest permitted rise, as a fraction
+of the utilisation to reach.
 """
 EXCESS_STEP = 0.618
 """Difference between the excesses of two successive attempts, as a fraction of the range from the least to the largest
@@ -42,7 +43,10 @@ ratio, with which any number of attempts is spread evenly over the range.
 
 
 def changes_too_many(changed: int, missing: int) -> bool:
-    """Return whether re-routed tables should change fewer entries, for these numbers of changed and missing entries."""
+    """Return whether more than :data:`MOST_CHANGES` entries have changed for each missing entry.
+
+    The result is False if no entry is missing.
+    """
     return missing > 0 and changed > MOST_CHANGES * missing
 
 

@@ -54,10 +54,10 @@ from routing.tables import Routing
 SEARCHES = 12
 """Largest number of searches in one series."""
 TRIALS, ENTRIES_FOR_TRIALS = 16, 1_000_000
-"""Limits for the sets of dependencies that are vacated on trial.  A search tries at most TRIALS sets.  If some of these
-sets cannot be vacated, the search tries at most TRIALS sets more.  In addition, all searches of one call of
-:func:`move_further` or :func:`catch_up` together try at most ENTRIES_FOR_TRIALS sets, divided by the number of table
-entries.
+"""Limits for trials.  In a trial, paths are moved off a set of dependencies, in order to see whether better moves then
+become possible.  A search tries at most TRIALS sets.  If some of these sets cannot be vacated, the search tries at most
+TRIALS sets more.  In addition, all searches of one call of :func:`move_further` or :func:`catch_up` together try a
+limited number of sets: at most ENTRIES_FOR_TRIALS divided by the number of table entries.
 """
 LEAST_LOSS = 0.04
 """In large tables, entries move only if the highest utilisation exceeds the goal by this fraction.  A smaller excess
@@ -86,9 +86,9 @@ entries, are broken.  Repairs of such faults keep too many old paths for a good 
 interrupted anyway.
 """
 LAST_STATES = 2
-"""In a series of searches towards a goal that tables from scratch do not reach, only the tables of the last LAST_STATES
-searches are tried as the result.  The tables of the last search are tried first.  The tables of the searches before
-have fewer changed entries.
+"""Number of searches at the end of a series whose tables are tried as the result.  The limit applies only if the series
+has a goal that tables from scratch do not reach.  The tables of the last search are tried first.  The tables of earlier
+searches have fewer changed entries.
 """
 
 

@@ -36,9 +36,9 @@ LEAST_SHORTENING = 0.001
 least this fraction.  Paths then become shorter, which leaves room for the moves of the next steps.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
-"""Limits for the number of sets of dependencies that are vacated on trial.  A pair (sets, entries) permits ``sets``
-sets, but no more than ``entries`` divided by the number of table entries.  The pair that permits more sets is used, and
-two sets are always permitted.
+"""Limits for the number of trials.  In a trial, paths are moved off a set of dependencies, in order to see whether
+better moves then become possible.  A pair (sets, entries) permits ``sets`` trials, but no more than ``entries`` divided
+by the number of table entries.  The pair that permits more trials is used, and two trials are always permitted.
 """
 
 

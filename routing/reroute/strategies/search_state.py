@@ -45,7 +45,9 @@ class State:
         return Utilisation(self.load, self.goal)
 
     def gains(self, load: npt.NDArray[np.int64]) -> bool:
-        """Return whether another load (int64[C]) has a highest utilisation that is lower by at least half a percent."""
+        """Return whether the highest utilisation with ``load`` (int64[C]) is at least half a percent below the highest
+        utilisation of this state.
+        """
         return peak_of(load, self.progress.numbering) <= (1 - FURTHER_GAIN) * self.peak
 
     def moved(

@@ -100,7 +100,7 @@ class CaseMechanism(Mechanism):
 
     @property
     def further_vls(self) -> int:
-        """Number of VLs that the network of a case needs beside the VLs of its tables."""
+        """Return the number of VLs that the network of a case needs beside the VLs of its tables."""
         return 0
 
     @abstractmethod

@@ -76,7 +76,7 @@ class Recn(CaseMechanism):
 
     @property
     def further_vls(self) -> int:
-        """Number of VLs that the network needs beside the VLs of its tables."""
+        """Return the number of VLs that the network needs beside the VLs of its tables."""
         return self.set_aside
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:

@@ -5,9 +5,11 @@ Switching Fabrics using Commodity Switches", sections 2 and 3.
 
 Each flow from an input adapter to an output adapter has a virtual time, which each grant advances by the number of
 granted segments.  An output adapter next grants the requests of the flow with the smallest virtual time, so that flows
-that always have requests get equal numbers of segments.  If a flow requests again after a time without requests, its
-virtual time is first raised to a least value.  This is the virtual time, before the output adapter's last grant, of the
-flow that got this grant.
+that always have requests get equal numbers of segments.
+
+A flow that requests again after a time without requests may have a low virtual time.  So its virtual time is first
+raised to a least value, unless it is higher already.  The least value belongs to the flow to which the output adapter
+has given its last grant: it is the virtual time that this flow had before the grant.
 
 Differences from the source: headers of segments take no bandwidth.  Virtual times are exact numbers, and the virtual
 intervals of a hardware scheduler are not simulated.
@@ -81,7 +83,8 @@ class RequestGrant(Mechanism):
     clos
         Network between the adapters.
     loads
-        float64[N, N]: load from each adapter (row) to each adapter (column), as a fraction of the rate of a line.
+        float64[N, N]: load from each adapter (row) to each adapter (column), as a fraction of the rate of an external
+        line.
     reserve
         Whether a grant reserves space in the buffer of the last switch.
     in_band
@@ -189,8 +192,8 @@ class RequestGrant(Mechanism):
 
 
 def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -> npt.NDArray[np.float64]:
-    """Return the load from each of N adapters (row) to each adapter (column), as a fraction of a line's rate:
-    float64[N, N].
+    """Return float64[N, N]: the load from each of N adapters (row) to each adapter (column), as a fraction of the rate
+    of an external line.
 
     ``adapters`` is N, and ``hot`` lists the hotspots.  The loads to a hotspot have the sum ``over``, and the loads to
     any other adapter have the sum ``load``.  Each adapter gets equal loads from all adapters.

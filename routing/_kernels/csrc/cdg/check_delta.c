@@ -9,8 +9,10 @@
 enum { OK, NO_MEMORY };
 /* Indices of the array `counts`, which is described at ibn_cdg_check_delta in check_delta.h. */
 enum { WALKED, LOST, NOT_INCREASING, COUNTS };
-/* PART: the old and the new entries of a switch are first compared in parts of PART entries.  One long comparison is
- * faster than many short comparisons.  BLOCK: a part that differs is compared again in blocks of BLOCK entries. */
+/* BLOCK, PART: the old and the new entries of a switch are first compared in parts of PART entries, because one long
+ * comparison is faster than many short ones.  A part that differs is compared again in blocks of BLOCK entries.
+ * MOST_HOPS: larger numbers of hops are stored as this number.
+ * NO_PORT: LFT entry that stands for "no path". */
 enum { BLOCK = 64, PART = 1024, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
@@ -21,9 +23,11 @@ typedef struct {
 
 /* A route from a switch to the current LID that has passed the check. */
 typedef struct {
-    int32_t stamp, channel, hops; /* stamp: number of the LFT column to which the route belongs; channel: first channel
-                                   * of the route; hops: its length */
-    uint32_t vl_mask;             /* VLs, as bits, for which the channels of the route were checked */
+    /* stamp: number of the LFT column to whose LID the route leads (`stamp` of job_t when the route was checked).
+     * channel: first channel of the route.
+     * hops: length of the route. */
+    int32_t stamp, channel, hops;
+    uint32_t vl_mask; /* VLs, as bits, for which the channels of the route were checked */
 } checked_route;
 
 typedef struct {
@@ -32,10 +36,13 @@ typedef struct {
     uint8_t *hops;
     int64_t *counts;
     /* queue: [S] switches whose packets to the current LID have to be checked.
-     * seen: [S] number of the last LFT column or search in which each switch was visited. */
+     * seen: [S] number of the last LFT column or search in which each switch was visited (`stamp` at that time). */
     int32_t *queue, *seen;
-    int32_t stamp; /* number of the current LFT column or search, for comparison with `seen` */
-    checked_route *checked; /* [S]: for each switch, its last route that has passed the check */
+    /* number of the current LFT column or search, for comparison with `seen` and with the stamps of `checked` */
+    int32_t stamp;
+    /* [S]: by switch, the most recent route from the switch that has passed the check.  The route leads to the current
+     * LID only if its `stamp` equals the present `stamp`; otherwise it leads to an earlier LID, and is not used */
+    checked_route *checked;
 } job_t;
 
 /* Return the VLs, as bits, of the packets that enter the fabric at switch s towards a LID.  Replies are included if
@@ -74,11 +81,14 @@ static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t 
     return true;
 }
 
-/* Follow the packets from switch s to a LID.  Check that the packets arrive and use channels in topological order.  If
- * the packets reach a switch with a checked route, the rest of their path is known to be good.  Then only their
- * dependency on the first channel of the checked route is checked.  This shortcut requires that the route was checked
- * for all VLs of the packets.  Store the hops from switch s, or 255 if the check fails.  Count the packets that were
- * followed and the packets that failed. */
+/* Follow the packets from switch s to a LID.  Check that the packets arrive and use channels in topological order.
+ *
+ * If the packets reach a switch whose route to the LID has passed the check already, the rest of their path is known to
+ * be good.  Then only their dependency on the first channel of this route is checked.  This shortcut requires that the
+ * route was checked for all VLs of the packets.
+ *
+ * Store the hops from switch s, or 255 if the check fails.  Count the packets that were followed and the packets that
+ * failed. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;

@@ -60,8 +60,8 @@ void ibn_cdg_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
-/* Count the switches whose packets to a LID are not delivered.  The first count is for switches in the LID's connected
- * part, the second count for switches in other parts.  The third count is for all switches whose packets enter a
+/* Add to f->counts the numbers of switches whose packets to a LID are not delivered.  counts[0] counts the switches in
+ * the LID's connected part, counts[1] the switches in other parts.  counts[2] counts all switches whose packets enter a
  * forwarding loop, in any part. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {

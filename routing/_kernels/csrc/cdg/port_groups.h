@@ -16,7 +16,7 @@ typedef struct {
      * groups of the other targets have only the channel of the LFT entry */
     int32_t grown;
     int32_t vls;
-    int32_t row;               /* (C + 7) / 8: number of bytes in which a set of channels is stored */
+    int32_t row; /* (C + 7) / 8: number of bytes in which a set of channels is stored */
     /* 1: a packet chooses one channel of its port group, and then waits for this channel alone.  0: a packet takes the
      * first channel of its port group that has room; in this case, each port group must contain the channel of the LFT
      * entry */
@@ -53,10 +53,14 @@ int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order
  * member: uint8 [targets, (C + 7) / 8], for each target the channels in its port groups, as bits: channel c is bit
  * c % 8 of byte c / 8.
  * masks: uint16 [edges], zeroed by the caller; receives the VLs, as bits, on which each CDG edge is used.
- * counts: int64 [6], output.  The first five elements consider, for each target, the switches through which packets to
- * the target pass.  0: port groups that are not empty; 1: channels in these port groups; 2: port groups of two channels
- * or more; 3: empty port groups; 4: port groups that lack the channel of the LFT entry, but are not empty; 5: targets
- * for which packets can circulate.  Elements 3 to 5 count errors.
+ * counts: int64 [6], output, summed over all targets.  Elements 0 to 4 consider only port groups of switches through
+ * which packets to the target pass.  Elements 3 to 5 count errors.
+ *   0: port groups that are not empty.
+ *   1: channels in these port groups.
+ *   2: port groups of two channels or more.
+ *   3: empty port groups.
+ *   4: port groups that lack the channel of the LFT entry, but are not empty.
+ *   5: targets for which packets can circulate.
  * first: int32 [2], output: index of the target and switch of the first error; -1, -1: no error.
  *
  * Returns 0, or 1 if memory has run out. */

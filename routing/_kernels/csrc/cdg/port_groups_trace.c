@@ -18,7 +18,7 @@ typedef struct {
     uint16_t *flow;  /* [S]: VLs, as bits, of the packets to the current target that pass each switch */
     uint16_t *masks; /* [edges]: VLs, as bits, on which each CDG edge is used */
     int64_t *counts; /* statistics, described at ibn_cdg_trace_port_groups in port_groups.h */
-    int32_t *first;  /* target and switch of the first error, described at ibn_cdg_trace_port_groups in port_groups.h */
+    int32_t *first;  /* [2] index of the target, and switch, of the first error; -1, -1: no error so far */
 } tracer;
 
 static int in_group(const tracer *w, int32_t c)

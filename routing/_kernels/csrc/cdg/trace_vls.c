@@ -33,12 +33,12 @@ typedef struct {
      * their SL. */
     int64_t vls_used, dropped;
     int code;
-    /* The next three arrays have one row for each switch, row S for "dropped" and row S + 1 for "delivered" (see `next`
-     * in forest.h).  Each switch sends packets to the current LID by one channel.
-     *
-     * [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the switch's channel to the LID */
+    /* [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends to the
+     * current LID.  In this array and in the next two arrays, row S stands for "dropped", and row S + 1 for "delivered"
+     * (see `next` in forest.h) */
     uint16_t *flow;
-    /* [S + 2]: by switch, the SLs, as bits, of the packets on the switch's channel to the LID */
+    /* [S + 2]: by switch, the SLs, as bits, of the packets on the channel by which the switch sends to the current
+     * LID */
     uint16_t *present;
     /* [S + 2]: by switch, the SLs, as bits, with which packets from the switch pass all later switches of the route to
      * the LID */

@@ -109,9 +109,11 @@ static int has_cycle(uint64_t *after, int32_t size)
 }
 
 /* Search forward from channel `from` for channel `goal`, in the CDG of a VL.  If `goal` can be reached, an edge from
- * `goal` to `from` would close a cycle, and the function returns -1.  Otherwise, it returns the number of channels
- * found: channel `from`, and all channels that can be reached from it and come before `goal` in the topological order.
- * The keys of these channels (see ibn_core_order_key) are stored in graph->key[0]. */
+ * `goal` to `from` would close a cycle, and the function returns -1.
+ *
+ * Otherwise, it returns the number of channels found.  These are channel `from`, and all channels that can be reached
+ * from `from` and come before `goal` in the topological order.  The keys of these channels (see ibn_core_order_key) are
+ * stored in graph->key[0]. */
 static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -137,9 +139,9 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     return found;
 }
 
-/* Search backward from channel `from`, in the CDG of a VL.  Find channel `from`, and all channels from which it can be
- * reached and whose position in the topological order is at least `limit`.  The keys of these channels (see
- * ibn_core_order_key) are stored in graph->key[1].  Returns the number of channels found. */
+/* Search backward from channel `from`, in the CDG of a VL.  Find channel `from`, and all channels that reach `from` and
+ * have at least position `limit` in the topological order.  The keys of these channels (see ibn_core_order_key) are
+ * stored in graph->key[1].  Returns the number of channels found. */
 static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;
@@ -182,8 +184,8 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
 }
 
 /* Return whether two or more new edges together close a cycle in the CDG of a VL.  A new edge leads from its first
- * channel to its second channel.  On such a cycle, the second channel of each new edge is the first channel of the next
- * new edge, or existing edges lead from the one to the other.  Cycles with only one new edge are not found.
+ * channel to its second channel.  From the second channel of each new edge, the cycle leads to the first channel of the
+ * next new edge: both are one channel, or existing edges connect them.  Cycles with only one new edge are not found.
  *
  * This test visits far fewer channels than an attempt to add all edges.  With more than MASK (64) new edges, the result
  * is always 0.  In this case, the caller has to try to add the edges. */

@@ -10,8 +10,8 @@
 /* Number of times that an idle thread checks for a new round of work before it sleeps.  These checks take a few
  * microseconds, which is about the time of a wake-up. */
 #define SPINS 2000
-/* A piece of work gets one thread, and one more thread for each VISITS array accesses.  Starting and joining a thread
- * takes about as long as 3,000 accesses. */
+/* Array accesses for which one more thread is worthwhile: starting and joining a thread takes about as long as 3,000
+ * accesses.  A piece of work gets one thread, and one more thread for each VISITS accesses. */
 #define VISITS 8192
 
 struct ibn_team {

@@ -9,11 +9,14 @@
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
 /* Return the cost of a path from switch s.  The path begins with channel c, and then follows a tree.  The cost is the
- * sum of three parts: the cost of the loads on the channels; SHARED_LINK for each earlier tree in which the path of s
- * shares a link with this path; and WRONG_ORDER if no suitable switch order allows the path (disjoint_is_wrong).  A
- * path with the cost WRONG_ORDER may be chosen here.  If no suitable switch order allows it in the end either, the path
- * of the first tree replaces it.  The caller has marked the links of the paths of s in the earlier trees.  `highest` is
- * the highest utilisation of a channel, by which utilisations are divided. */
+ * sum of three parts:
+ *   the cost of the loads on the channels,
+ *   SHARED_LINK for each earlier tree in which the path of s shares a link with this path,
+ *   WRONG_ORDER if no suitable switch order allows the path (disjoint_is_wrong).
+ *
+ * A path with the cost WRONG_ORDER may be chosen here.  If no suitable switch order allows it in the end either, the
+ * path of the first tree replaces it.  The caller has marked the links of the paths of s in the earlier trees.
+ * `highest` is the highest utilisation of a channel, by which utilisations are divided. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;
@@ -41,9 +44,9 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
 }
 
 /* Attach switch s to the tree by the cheapest possible channel.  A channel to a neighbour is possible if the
- * neighbour's path has `level` - 1 hops.  A channel to the destination itself is possible if the tree keeps the branch
- * of the first tree that enters the destination by this link.  Returns whether the switch was attached.  `highest` is
- * the highest utilisation of a channel. */
+ * neighbour's path has `level` - 1 hops.  A channel to the destination itself is possible if the tree copies the first
+ * tree's branch that enters the destination by the link of this channel.  Returns whether the switch was attached.
+ * `highest` is the highest utilisation of a channel. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -67,8 +70,9 @@ static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t 
     return best >= 0;
 }
 
-/* Copy from the first tree the branches that this tree keeps.  A branch is kept if its last link, into the destination,
- * is marked in job->kept.  Returns the number of switches that are on no copied branch. */
+/* Copy some branches from the first tree to another tree.  A branch is all switches whose paths enter the destination
+ * by one link.  The branches whose links are marked in job->kept are copied.  Returns the number of switches that are
+ * on no copied branch. */
 static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -114,18 +118,20 @@ static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
     }
 }
 
-/* Choose the links into destination d over which a tree keeps the branches of the first tree.  The chosen links are
- * marked in job->kept.  `into` lists all links into the destination in random order.  Each tree chooses the next few
- * links of this list, which begins again after its end.  So each link is chosen by about as many trees as every other
- * link, and two trees have few chosen links in common. */
+/* Choose which branches of the first tree another tree copies, and mark the links of these branches in job->kept.  A
+ * branch is all switches whose paths enter destination d by one link, so to choose a branch is to choose this link.
+ *
+ * `into` lists all links into the destination in random order.  Each tree chooses the next few links of this list,
+ * which begins again after its end.  So each link is chosen by about as many trees as every other link, and two trees
+ * have few chosen links in common. */
 static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const int32_t *into)
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is the mean number of trees that choose a link, in percent, so that whole numbers suffice.  If fewer
-     * link-disjoint paths are wanted than there are trees, several trees may choose the same link.  Otherwise no two
-     * trees should choose the same link.  Then `times` is 99 percent, so that all trees together choose slightly fewer
-     * links than `into` has. */
+    /* `times` is the mean number of trees that choose one link.  It is in percent, so that whole numbers suffice.  If
+     * fewer link-disjoint paths are wanted than there are trees, several trees may choose the same link.  Otherwise no
+     * two trees should choose the same link.  Then `times` is 99 percent, so that all trees together choose slightly
+     * fewer links than `into` has. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

@@ -15,13 +15,13 @@ typedef struct {
     const int32_t *dst, *at_port;
     const uint8_t *lft;
     const int32_t *link;
-    /* [C]: for each link, the paths that use the link; only paths from the current switch to the current LID group
-     * count */
+    /* [C]: for each link, the set of the paths that use the link.  Only paths from the current switch to the current
+     * LID group are in the set */
     path_set *users;
     /* stamp: [C], for each link, the number (see `now`) of the pair for which `users` was last written.
      * now: number of the current pair of a switch and a LID group. */
     uint32_t *stamp, now;
-    path_set conflict[MOST_PATHS]; /* for each path, the set of all paths that share a link with it */
+    path_set conflict[MOST_PATHS]; /* for each path, the set of the paths that share a link with it */
     int32_t paths;                 /* number of paths from the current switch to the current LID group */
 } count_job;
 

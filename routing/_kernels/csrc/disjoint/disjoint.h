@@ -11,10 +11,10 @@
  * edges of the path.  Each switch order has its own VL.  A reply uses the SL of its request, and so the same VL.
  * Therefore each path needs a switch order that allows both the path and its reply path. */
 typedef struct {
-    int32_t switches;  /* S, number of switches */
-    int32_t channels;  /* C, number of channels */
-    int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
-    int32_t wanted;    /* number of link-disjoint paths that every switch should have to every destination, 1 to K */
+    int32_t switches; /* S, number of switches */
+    int32_t channels; /* C, number of channels */
+    int32_t trees;    /* K: in-trees of each destination with end ports, 1 to 8 */
+    int32_t wanted;   /* number of link-disjoint paths that every switch should have to every destination, 1 to K */
     /* limit of the hops of a path.  A path above the limit is used only if the search finds no path within the limit.
      * In the local search, a new path may be above the limit only if it replaces a longer path */
     int32_t most_hops;
@@ -41,8 +41,8 @@ typedef struct {
      * search computes its first trees */
     const uint8_t *initial;
     int32_t orders;         /* number of switch orders, 1 to 8 */
-    int32_t balance_sweeps; /* largest number of passes over all destinations that balance the first trees */
-    int32_t sweeps;         /* number of passes of the local search over all trees of all destinations */
+    int32_t balance_sweeps; /* largest number of sweeps (passes over all destinations) that balance the first trees */
+    int32_t sweeps;         /* number of sweeps (passes over all trees of all destinations) of the local search */
     uint64_t seed;
 } disjoint_request;
 
@@ -56,7 +56,7 @@ typedef struct {
      * request, the paths of all K trees between A and B have the same switch order. */
     uint8_t *order;
     /* [2, C]: utilisation (flow times inverse capacity) of each channel in all-to-all traffic; row 0: by the first
-     * trees only, row 1: by all trees together */
+     * trees only, row 1: summed over all trees, where each tree carries the whole traffic to its destination */
     double *load;
 } disjoint_trees;
 

@@ -103,11 +103,12 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose a switch order that allows the paths between switches a and b in the first trees, in both directions.  Each
- * switch order allows paths with some number of different first channels from a to b, and from b to a (`degree`).  The
- * smaller of these two numbers is the value of the switch order.  The switch order with the highest value is chosen.
- * Of equally good switch orders, the first one at or after number `rotate` is chosen; number 0 follows after the last
- * number.  Returns DISJOINT_NONE if no switch order allows both paths. */
+/* Choose a switch order that allows the paths between switches a and b in the first trees, in both directions.
+ *
+ * Each switch order allows paths with some number of different first channels from a to b, and from b to a (`degree`).
+ * The switch order is chosen for which the smaller of these two numbers is largest.  Of equally good switch orders, the
+ * first one at or after number `rotate` is chosen; number 0 follows after the last number.  Returns DISJOINT_NONE if no
+ * switch order allows both paths. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;

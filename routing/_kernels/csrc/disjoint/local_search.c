@@ -21,11 +21,11 @@ typedef struct {
     /* below: [S], hops to the moved switch; parent: [S], index of the parent in `subtree`.  Both arrays are in the
      * order of `subtree`. */
     int32_t *below, *parent;
-    uint32_t *member;        /* [S]: by switch, the number of the last move that had the switch in `subtree` */
-    uint32_t move;           /* number of the current move, for comparison with the elements of `member` */
+    uint32_t *member; /* [S]: by switch, the number of the last move that had the switch in `subtree` */
+    uint32_t move;    /* number of the current move, for comparison with the elements of `member` */
     /* size: number of switches in `subtree`; deepest: hops from the farthest switch of `subtree` to the moved switch */
     int32_t size, deepest;
-    double flow;             /* flow that all switches in `subtree` together send to the destination */
+    double flow; /* flow that all switches in `subtree` together send to the destination */
     /* Properties of the paths that the switches of the subtree would have after the move.  Both arrays are [candidates,
      * S]: by candidate next hop of the moved switch, and by index of the switch in `subtree`.
      *
@@ -41,7 +41,9 @@ typedef struct {
      * mean of the highest load and the mean load of all channels.  Element 0 is for loads by the first trees only,
      * element 1 for loads by all trees together */
     double typical[2];
-    double scale; /* factor of the cost of load, in the sum of all costs of a next hop */
+    /* weight of the cost of load: this cost is multiplied by `scale` before it is added to the other costs of a next
+     * hop */
+    double scale;
     /* highest load of a channel by the first trees of all destinations.  The value is set only while
      * ibn_disjoint_balance_first runs; in the local search over all trees it is 0 */
     double highest;
@@ -173,8 +175,9 @@ static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c
     return wrong;
 }
 
-/* Compute the cost of each possible next hop of the moved switch, without the cost of missing link-disjoint paths.
- * Returns the number of possible next hops. */
+/* Compute the cost of each possible next hop of the moved switch.  The costs of missing link-disjoint paths (see the
+ * function missing_cost) are not included.  In the local search over all trees, rule_out and rate_missing add them
+ * later.  Returns the number of possible next hops. */
 static int32_t rate(search_job *search, int32_t d, int32_t tree)
 {
     const disjoint_job *job = search->job;
@@ -204,7 +207,9 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     return possible;
 }
 
-/* Return the cost of the link-disjoint paths that switch s lacks; 0 if the switch has no end ports.
+/* Return the cost of the link-disjoint paths to the destination that switch s lacks.  The request wants `wanted` such
+ * paths, and each path that the trees do not provide costs MISSING_PATH.  The cost is 0 if no path is missing, or if
+ * the switch has no end ports.
  *
  * conflict: uint8 [K], by tree: the other trees, as bits, whose path from switch s shares a link with the path from
  * switch s in this tree. */
@@ -213,10 +218,13 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Then exclude every
- * other next hop that already costs more than the present next hop.  The cost of missing paths is added to the other
- * next hops later.  This cost is never negative, so an excluded next hop could not become the cheapest one.  Returns
- * the number of next hops that remain possible, including the present one. */
+/* Exclude next hops of the moved switch that cannot become the cheapest one.
+ *
+ * First complete the cost of the present next hop (number `old`): add missing_cost for each switch of the subtree.
+ * Then exclude every next hop that costs more than the present one even without missing_cost.  The function
+ * rate_missing adds missing_cost to the remaining next hops later.  This cost is never negative, so an excluded next
+ * hop could not become the cheapest one.  Returns the number of next hops that remain possible, including the present
+ * one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -234,8 +242,9 @@ static int32_t rule_out(search_job *search, int32_t d, int32_t old)
     return left;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of each possible next hop, except the present next hop
- * (number `old`). */
+/* Complete the costs of the possible next hops of the moved switch: add missing_cost for each switch of the subtree,
+ * with the paths that the switches would have after the move.  The cost of the present next hop (number `old`) is
+ * complete already. */
 static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t old)
 {
     disjoint_job *job = search->job;

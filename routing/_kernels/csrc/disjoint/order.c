@@ -19,11 +19,11 @@ typedef struct {
     const int32_t *first, *dst;
     int32_t *position; /* [S]: position of each switch in the order */
     int32_t *at;       /* [S]: switch at each position */
-    int32_t *up; /* [S]: number of channels of each switch that lead up (to switches at lower positions) */
+    int32_t *up;       /* [S]: number of channels of each switch that lead up (to switches at lower positions) */
 } order_search;
 
-/* Consider one channel from neighbour w to a switch that moves from position a to position b.  Return 1 if the channel
- * leads up only after the move, -1 if it leads up only before the move, and otherwise 0. */
+/* Consider one channel from neighbour w to a switch that moves from position a to position b in the switch order.
+ * Return 1 if the channel leads up only after the move, -1 if it leads up only before the move, and otherwise 0. */
 static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32_t b)
 {
     const int32_t p = search->position[w];

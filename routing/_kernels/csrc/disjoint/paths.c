@@ -25,9 +25,9 @@ void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t t
     }
 }
 
-/* Return the trees, as bits, whose marked path shares a link with the path from switch `from` to switch `to`.  The last
- * call of ibn_disjoint_mark_paths has marked the paths of some trees.  The next hops of the path from `from` to `to`
- * begin at index `row` of job->next. */
+/* Return the trees, as bits, whose marked path shares a link with a section of a given path.  The marked paths are
+ * those of the last call of ibn_disjoint_mark_paths.  The section leads from switch `from` to switch `to`, on a path
+ * to destination d.  The entries of the tree that has this path begin at index `row` of job->next. */
 uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t from, int32_t to)
 {
     const disjoint_request *net = job->net;

@@ -16,7 +16,7 @@ typedef struct {
     const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
     const int32_t *at_port;    /* [S, 256]: channel that leaves by each port, -1: none */
-    const int32_t *slot;       /* [C]: index of the first CDG edge of each channel */
+    const int32_t *slot;       /* [C]: index, in arrays [slots], of each channel's first dependency */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID */
     const uint8_t *lft;        /* [S, L]: out-port of each switch towards each LID */
     const uint8_t *open;       /* [V]: 1 if paths may be assigned to the VL, else 0 */
@@ -25,7 +25,7 @@ typedef struct {
     const int32_t *path_from;  /* [paths]: switch where each path begins */
     const int32_t *path_to;    /* [paths]: destination LID of each path */
     const uint8_t *start;      /* [G]: VL that is tried first for each group */
-    int32_t most_failed;       /* the assignment ends as soon as the groups without a VL exceed this number */
+    int32_t most_failed;       /* the assignment ends as soon as more than this number of groups have got no VL */
 } vl_requests;
 
 /* Assign a VL to each group of paths, one group after the other.  For each group, the VLs are tried in cyclic order

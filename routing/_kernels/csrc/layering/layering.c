@@ -25,9 +25,9 @@ static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 }
 
 /* Put each unit into a layer.  A unit is a path, or all paths between two switches in both directions if `mutual` is
- * set in the request.  The units of counted paths come first.  Then next hops are moved off the channels with the peak
- * utilisation.  Then the other units are put into layers.  In the end, the load of the layers is balanced.  Returns
- * nonzero if memory is exhausted. */
+ * set in the request.  The units of counted paths come first.  If one of them fits into no layer, all later steps are
+ * left out.  Then next hops are moved off the channels with the peak utilisation.  Then the other units are put into
+ * layers.  In the end, the load of the layers is balanced.  Returns nonzero if memory is exhausted. */
 static int run(layering_job *job)
 {
     const ibn_path_set *paths = job->paths;

@@ -20,8 +20,8 @@ typedef struct {
      * other path may stay without a layer */
     const uint8_t *counted;
     /* [CDG edges]: for each edge, the layers, as bits, that must not use the edge in a first attempt to place the
-     * counted paths.  In a second attempt without this restriction, the counted paths are placed that fitted into no
-     * layer in the first attempt.  NULL: there is no first attempt */
+     * counted paths.  A second attempt has no such restriction, and places the counted paths that fitted into no layer
+     * before.  NULL: there is no first attempt */
     const uint32_t *avoid;
     /* [orders, C]: position of each channel in the initial topological order of each of the first `orders` layers */
     const int32_t *order;
@@ -30,26 +30,27 @@ typedef struct {
     const int32_t *region;
     /* number of channels that cycle searches may visit while counted paths are placed (see `counted`) */
     int64_t budget;
-    /* number of further channels that cycle searches may visit while all other paths are placed */
+    /* number of further channels that cycle searches may visit while the uncounted paths are placed */
     int64_t spare;
     int32_t most; /* largest allowed number of layers, up to 32 */
-    int32_t have; /* minimum number of layers over which the load is spread in the end */
+    int32_t have; /* smallest number of layers over which the load is spread in the end */
     /* 1: all paths between two switches, in both directions, are put into one layer; 0: each path gets its layer
      * separately */
     int32_t mutual;
     int32_t rechoose; /* 1: a path that fits into no layer may get another first hop */
-    /* largest number of rounds.  Each round moves a next hop off each channel that has the peak utilisation */
+    /* largest number of rounds in which next hops are moved.  Each round moves a next hop off each channel that has the
+     * peak utilisation */
     int32_t unload_rounds;
 } ibn_path_set;
 /* Statistics of an assignment of paths to layers. */
 typedef struct {
-    int32_t needed; /* number of layers that are needed for the counted paths (`counted` in ibn_path_set) */
+    int32_t needed; /* number of layers that the counted paths need (`counted` in ibn_path_set) */
     int32_t used;   /* number of layers over which the paths are spread in the end */
     /* number of counted paths that fit into no layer; if `mutual` is set, number of pairs of switches with counted
      * paths that fit into no layer */
     int64_t left;
-    /* number of other paths that fit into no layer; if `mutual` is set, number of other pairs of switches with paths
-     * that fit into no layer */
+    /* number of paths that are not counted paths and fit into no layer; if `mutual` is set, number of pairs of switches
+     * without counted paths whose paths fit into no layer */
     int64_t left_uncounted;
     /* number of paths that got another first hop; if `mutual` is set, number of pairs of switches with such paths */
     int64_t rechosen;

@@ -48,10 +48,12 @@ int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
     return 0;
 }
 
-/* Add the CDG edges of the current unit to one of the first `vls` layers.  A layer that has all these edges already is
- * preferred.  Otherwise the layers are tried in cyclic order from `start` on.  If `avoid` is set, no layer gets a CDG
- * edge that paths->avoid forbids for this layer.  Returns the layer.  Returns -1 if the unit fits into none of the
- * layers, if the work limit (job->budget) is exceeded, or if memory ran out. */
+/* Find one of the first `vls` layers for the current unit, and add the CDG edges of the unit to this layer.  A layer
+ * that has all these edges already is preferred.  Otherwise the layers are tried in cyclic order from `start` on.  If
+ * `avoid` is set, no layer gets a CDG edge that paths->avoid forbids for this layer.
+ *
+ * Returns the layer.  Returns -1 if the unit fits into none of the layers, if the work limit (job->budget) is exceeded,
+ * or if memory ran out. */
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start)
 {
     if (job->graph.visited > job->budget)

@@ -51,10 +51,9 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
         queue[starts[hops[u] < switches ? hops[u] : switches]++] = u;
 }
 
-/* Choose for every path the least loaded of the layers that have all CDG edges of the path.  If `last` is set, store
- * the chosen layers.  Otherwise only sum the load of each layer in `carried`.  Only the first `used` layers may be
- * chosen.  base[layer] is the original of each layer, as in the function `least`.  `has`, `queue` and `starts` are
- * scratch. */
+/* Choose for every path the least loaded of the layers that have all CDG edges of the path.  Only the first `used`
+ * layers may be chosen.  Sum the load of each layer in `carried`.  If `last` is set, also store the chosen layers.
+ * base[layer] is the original of each layer, as in the function `least`.  `has`, `queue` and `starts` are scratch. */
 static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
                             uint32_t *has, int32_t *queue, int32_t *starts)
 {
@@ -82,9 +81,9 @@ static void rebalance_paths(layering_job *job, int last, int32_t used, const int
     }
 }
 
-/* Choose for every pair of switches the least loaded of the layers that have all CDG edges of the pair's paths.  If
- * `last` is set, store the chosen layers.  Otherwise only sum the load of each layer in `carried`.  Only the first
- * `used` layers may be chosen.  base[layer] is the original of each layer, as in the function `least`. */
+/* Choose for every pair of switches the least loaded of the layers that have all CDG edges of the pair's paths.  Only
+ * the first `used` layers may be chosen.  Sum the load of each layer in `carried`.  If `last` is set, also store the
+ * chosen layers.  base[layer] is the original of each layer, as in the function `least`. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;

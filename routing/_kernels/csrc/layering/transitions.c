@@ -29,7 +29,7 @@ typedef struct {
     /* [sls - paths->most, edges] for each SL whose packets may change their VL, and each CDG edge: VL of packets on the
      * second channel of the edge, NO_VL: not decided yet */
     uint8_t *turn_vl;
-    uint8_t *sl;         /* [S, S] SL of the paths between two switches */
+    uint8_t *sl;         /* [S, S] SL of the paths between two switches, in both directions */
     acyclic_step *added; /* CDG edges that the current attempt has added, each to the VL in `added_vl` */
     uint8_t *added_vl;   /* VL of each edge in `added` */
     int32_t *decided;    /* CDG edges for which the current attempt has decided the VL in `turn_vl` */
@@ -186,7 +186,8 @@ static int64_t place_all(attempt *x, int avoid, int counted, int change)
 }
 
 /* Place all pairs of switches.  SLs whose packets keep their VL are tried first.  Only the pairs that fit on none of
- * these SLs get SLs whose packets may move to higher VLs. */
+ * these SLs get SLs whose packets may move to higher VLs.  If a pair with counted paths fits on no SL, the pairs
+ * without counted paths are not placed. */
 static void run(attempt *x, ibn_transition_counts *counts)
 {
     layering_job *job = &x->job;

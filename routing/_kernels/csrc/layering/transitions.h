@@ -3,7 +3,7 @@
 #include "layering/layering.h"
 /* Statistics of the assignment of SLs to pairs of switches. */
 typedef struct {
-    /* number of pairs of switches with counted paths (see layering.h) that fit on no SL; the count stops at 1 */
+    /* 1 if some pair of switches with counted paths (see layering.h) fits on no SL, else 0: the count stops at 1 */
     int64_t left;
     int64_t left_uncounted; /* number of other pairs of switches that fit on no SL; these pairs get SL 0 */
     int64_t changing; /* number of pairs of switches on an SL whose packets may move to higher VLs along the path */

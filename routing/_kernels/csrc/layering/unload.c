@@ -22,8 +22,8 @@ static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u,
     return tail;
 }
 
-/* Place the counted paths that lead from the first `count` switches in `queue` to one target.  Returns whether each
- * placed path fits into a layer. */
+/* Place the counted paths from the first `count` switches in `queue` to one target, each into a layer.  Returns whether
+ * every one of these paths fits into a layer. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->paths->root[target], vls = job->graph.vls;
@@ -85,7 +85,7 @@ static int relieve(layering_job *job, int32_t target, int32_t u, double peak, in
     return 0;
 }
 
-/* Unload the channels with the peak utilisation, up to `rounds` times.  The function ends early if one of these
+/* Unload the channels with the peak utilisation, in at most `rounds` rounds.  The function ends early if one of these
  * channels cannot be unloaded. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
 {

@@ -55,10 +55,10 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
     return put;
 }
 
-/* If all dependencies of the tree `next` (towards `root`) are allowed, count them as used.  Otherwise count no
- * dependency, and mark one switch of each forbidden dependency in on_escape, which moves this switch to the escape
- * tree.  This is the switch between the two channels of the dependency, or the switch before them if the switch between
- * them has a mark already.  Returns the number of moved switches. */
+/* Count the dependencies of the tree `next` (towards `root`) as used, if all of them are allowed.  Otherwise count
+ * none, and move one switch of each forbidden dependency to the escape tree, by a mark in on_escape.  The moved switch
+ * is the switch between the two channels of the dependency.  If this switch has a mark already, the switch where the
+ * first channel begins is moved instead.  Returns the number of forbidden dependencies. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;

@@ -25,8 +25,8 @@ static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, 
 }
 
 /* Count the dependencies of the escape tree as used.  These are the dependencies of all paths along the escape tree
- * that end at its root or at a switch that delivers a destination of the layer.  These dependencies stay in use as long
- * as the layer exists.  `wanted` is the result of mark_wanted. */
+ * whose last switch is the root, or delivers a destination of the layer.  They stay in use as long as the layer exists.
+ * `wanted` is the result of mark_wanted. */
 static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* List the CDG edges that one VL needs if the disconnected switch takes channel c.  These are two kinds of edges:
- * edges into c, from the channels of the switches that send directly to the disconnected switch; and the edges of
- * the path after c.  Edges within the subtree are not listed, because the CDG has them already.  The edges are
- * written to `steps` from index `count` on.  Returns how many edges were written. */
+/* List the CDG edges that one VL needs if the disconnected switch takes channel c.  The first edges lead into c, from
+ * the channels of the switches that send directly to the disconnected switch.  The other edges belong to the path after
+ * c.  Edges within the subtree are not listed, because the CDG has them already.  The edges are written to `steps` from
+ * index `count` on.  Returns how many edges were written. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;

@@ -77,8 +77,8 @@ bool ibn_repair_note_displaceable(repair_state *job)
 }
 
 /* Return whether the disconnected switch u might use a path that leads to switch x and continues on channel `next`.
- * While paths must follow the topological order, some channel from u to x must have a possible CDG edge to `next` on
- * all VLs in the set `vls` (bits).  If paths need not follow this order, nothing is tested, and the result is true. */
+ * While paths must follow the topological order, u needs a channel to x whose CDG edge to `next` is possible on all VLs
+ * in the set `vls` (bits).  If paths need not follow this order, nothing is tested, and the result is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next, uint32_t vls)
 {
     const repair_fabric *f = job->f;
@@ -88,9 +88,10 @@ bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_
     return may;
 }
 
-/* Return whether a path of the disconnected switch u would have to begin with a channel to switch x, if switch x took
- * another path.  Switch x is in the subtree of u, and the caller has listed the subtree of x.  The result is false if
- * paths need not follow the topological order. */
+/* Switch x in the subtree of the disconnected switch u is to take another path.  Return whether u could then reach the
+ * LID only by a channel to x.  This is so if no other switch sends through x, and if all neighbours of u are cut off
+ * from the LID.  The caller has listed the subtree of x.  The result is false if paths need not follow the topological
+ * order. */
 bool ibn_repair_must_follow(const repair_state *job, int32_t u)
 {
     const repair_fabric *f = job->f;

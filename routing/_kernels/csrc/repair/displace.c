@@ -53,8 +53,9 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
         ibn_repair_collect_subtree(job, x);
     else
         ibn_repair_detach(job, x);
-    /* If switch x leaves the subtree, the remaining packets of the subtree use fewer VLs.  The packets of the
-     * disconnected switch itself remain. */
+    /* These are the VLs of packets that the disconnected switch sends or forwards in any case.  If switch x is in the
+     * subtree, it takes other packets of the subtree with it.  Then only the disconnected switch's own packets are
+     * certain to remain. */
     const uint32_t vls = was_below ? ibn_repair_vls_of(job, root) : job->required_vls;
     const bool must_follow = !was_below || ibn_repair_must_follow(job, root);
     const int64_t carried = job->flow[0];

@@ -11,7 +11,8 @@ enum { NONE = -1 };
 /* An incomplete path, which begins at a switch with a missing entry.  The search extends the path channel by channel.
  * Only the last channel is stored here.  The array `reached` gives the channels before it. */
 typedef struct {
-    /* changes: number of entries that the path changes; hops: number of its channels; last: its last channel so far */
+    /* changes: number of entries that the path changes; hops: number of its channels; last: number of the last channel
+     * of the path so far */
     int32_t changes, hops, last;
 } step;
 

@@ -48,9 +48,11 @@ static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c,
 }
 
 /* Switch job->queue[0] is to send over channel c.  List in `steps` the CDG edges of all packets that would move from VL
- * `vl` to another VL.  These are packets from the subtree of the switch to the current LID.  If replies must be free of
- * credit loops too, further packets are included: those from each of the subtree's switches to all LIDs of the target
- * switch, and those from the target switch to all LIDs of the subtree's switches.  Returns the number of edges. */
+ * `vl` to another VL.  Returns the number of edges.
+ *
+ * These packets travel from switches of the subtree to the current LID.  If replies must be free of credit loops too,
+ * further packets between these switches and the target switch are included.  These are the packets from each of these
+ * switches to all LIDs of the target switch, and the packets from the target switch to all LIDs of these switches. */
 static int32_t list_all(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

@@ -29,8 +29,8 @@ enum {
      * of at most MOST_UPSTREAM switches for each LID. */
     MOST_USERS = 96,
     MOST_UPSTREAM = 24,
-    /* largest number of searches; each search after the first may change as many entries as the search before has
-     * restored */
+    /* largest number of passes.  Each pass makes moves, and then restores entries whose move turned out to be needless.
+     * A pass after the first may change as many entries as the pass before has restored */
     MOST_PASSES = 3,
     ROOM = MOST_USERS * MOST_UPSTREAM * 16,
 };
@@ -336,11 +336,12 @@ void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t p
     look->version[state->lid]++;
 }
 
-/* Make a move that takes flow off channel `off`, if the move is still useful.  Other moves may have been
- * made since this move was listed.  So the function checks again that the present path of the switch uses channel
- * `off`, that the new path is still allowed (see the function try_path), and that the objective falls.  Moreover, the
- * move must close no CDG cycle, and must not exceed the budget of changed entries.  Returns whether the move was
- * made. */
+/* Make a move that takes flow off channel `off`, if the move is still useful.  Returns whether the move was made.
+ *
+ * Other moves may have been made since this move was listed.  So the function checks three conditions again.  The
+ * present path of the switch must use channel `off`, the new path must be allowed (see the function try_path), and the
+ * objective must fall.  Moreover, the move must close no CDG cycle, and must not exceed the budget of changed
+ * entries. */
 static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;
@@ -371,8 +372,8 @@ static bool make_move(rebalance_search *look, const entry_move *move, int32_t of
 /* Make moves that take flow off channel c.  Returns whether any move was made. */
 static bool relieve(rebalance_search *look, int32_t c)
 {
-    /* Only a part of the excess is removed from channel c now.  Then another channel may have the highest utilisation,
-     * and is relieved first. */
+    /* Only a part of the excess is removed from channel c now.  After that, another channel may have the highest
+     * utilisation, and is relieved next. */
     const int64_t over = ibn_repair_rebalance_utilisation(look, c) - look->goal,
                   enough = look->goal + over * KEEP / 100;
     bool helped = false;

@@ -6,16 +6,16 @@
  * keep their numbers, but are not marked in `alive`.  A CDG edge from channel c leads to a channel out of switch
  * dst[c].  In arrays [slots], the edge to channel number k (from 0) out of this switch has index slot[c] + k. */
 typedef struct {
-    int32_t switches;      /* S: number of switches */
-    int32_t lids;          /* L: number of LIDs */
-    int32_t channels;      /* C: number of channels */
-    int32_t slots;         /* number of possible CDG edges: arrays [slots] have one element for each */
-    int32_t vls;           /* V: number of VLs; 0: credit loops need not be avoided */
-    int32_t sl_by_switch;  /* shape of the array `sl`; 0: [L], by LID; 1: [S, L], by source switch and LID */
-    int32_t replies;       /* whether requests and replies together must be free of credit loops; otherwise only
-                            * requests must be */
-    /* 1: credit loops of switch-to-switch traffic are permitted, so of the packets to a switch's LID, only those from
-     * switches with end ports are checked; 0: all packets are checked */
+    int32_t switches;     /* S: number of switches */
+    int32_t lids;         /* L: number of LIDs */
+    int32_t channels;     /* C: number of channels */
+    int32_t slots;        /* number of possible CDG edges: arrays [slots] have one element for each */
+    int32_t vls;          /* V: number of VLs; 0: credit loops need not be avoided */
+    int32_t sl_by_switch; /* shape of the array `sl`; 0: [L], by LID; 1: [S, L], by source switch and LID */
+    int32_t replies;      /* whether requests and replies together must be free of credit loops; otherwise only
+                           * requests must be */
+    /* 1: switch-to-switch traffic may close credit loops.  So packets to the LID of a switch are checked only if they
+     * come from a switch with end ports.  0: all packets are checked */
     int32_t endports_only;
     /* whether the packets of one subtree may be split over several SLs; used only if SLs depend on the source switch
      * (sl_by_switch) and `replies` is 0 */
@@ -29,16 +29,16 @@ typedef struct {
     /* whether monotone paths are tried before all other paths.  The channels of a monotone path follow the current
      * topological order.  In ibn_repair_rebalance: whether the new paths must be monotone */
     int32_t monotone_first;
-    int32_t most_failed; /* once more than this number of columns have failed, all further columns fail; 0: no limit */
-    const int32_t *first;         /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
-    const int32_t *src;           /* [C], switch where each channel begins */
-    const int32_t *dst;           /* [C], switch where each channel ends */
-    const uint8_t *port;          /* [C], out-port of each channel */
-    const int32_t *into;          /* [C], all channels, sorted by the switch where they end */
-    const int32_t *into_first;    /* [S + 1], index in `into` of the first channel that enters each switch */
-    const int32_t *at_port;       /* [S, 256], channel that leaves by each port, -1: none */
-    const int32_t *slot;          /* [C], index of the first CDG edge of each channel */
-    const uint8_t *alive;         /* [C], 1: the channel can be used, 0: its cable is lost */
+    int32_t most_failed;  /* once more than this number of columns have failed, all further columns fail; 0: no limit */
+    const int32_t *first; /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
+    const int32_t *src;   /* [C], switch where each channel begins */
+    const int32_t *dst;   /* [C], switch where each channel ends */
+    const uint8_t *port;  /* [C], out-port of each channel */
+    const int32_t *into;  /* [C], all channels, sorted by the switch where they end */
+    const int32_t *into_first; /* [S + 1], index in `into` of the first channel that enters each switch */
+    const int32_t *at_port;    /* [S, 256], channel that leaves by each port, -1: none */
+    const int32_t *slot;       /* [C], index of the first CDG edge of each channel */
+    const uint8_t *alive;      /* [C], 1: the channel can be used, 0: its cable is lost */
     /* [S], number of the connected part to which each switch belongs when lost channels are left out */
     const int32_t *part;
     const int32_t *lid_switch;    /* [L], switch that delivers each LID, -1: none */
@@ -92,9 +92,9 @@ typedef struct {
  * that cycle searches visited; subtrees whose packets were split over several VLs.
  *
  * Returns 0, or 1 if memory is exhausted. */
-int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft,
-                       const uint8_t *pages, int64_t page, uint8_t *sl, uint16_t *dependencies, int32_t *order,
-                       int64_t *load, uint8_t *done, int64_t *counts);
+int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, const uint8_t *pages,
+                       int64_t page, uint8_t *sl, uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done,
+                       int64_t *counts);
 
 /* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).  If a move
  * turns out to be needless in the end, its entry gets the value in fabric->preferred again.

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* number of moved entries for which memory is allocated before the number is known */
+/* number of moved entries for which memory is allocated at first; if there are more, memory is allocated for all of
+ * them, and they are listed again */
 enum { FEW_MOVED = 1 << 14 };
 
 /* An LFT entry that differs from the entry of the previous tables. */

@@ -5,9 +5,9 @@
  * recovery). */
 #include "simulate/internal/adaptive.h"
 
-/* Return the VC on which the suspect p, the head packet of VC `from`, leaves switch s away from its destination.
- * Return IBN_NONE if packet p is not a suspect, if switch s is the last switch of its path, or if no channel to another
- * switch is free and has room.
+/* Return the VC on which packet p, the head packet of VC `from`, leaves switch s away from its destination.  Return
+ * IBN_NONE in three cases: packet p is not a suspect (a packet from another switch that has waited too long), switch s
+ * is the last switch of its path, or no channel to another switch is free and has room.
  *
  * The channels are searched from a random channel on, and the first channel with room is taken, on the VL with the most
  * credits. */

@@ -2,7 +2,7 @@
  *
  * A head packet may still leave by one of several ports.  So the longest of the head-of-queue lifetimes of these ports
  * applies to the packet.  If links are down, the packet is lost only if the links of all these ports are down.  A lost
- * packet is counted at the first of these ports. */
+ * packet is counted at one of these ports only: the port with the lowest number. */
 #include "simulate/internal/adaptive.h"
 #include "simulate/internal/queue.h"
 

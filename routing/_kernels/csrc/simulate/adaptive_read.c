@@ -25,8 +25,9 @@ static void add_edge(wait_edges *wait_edges, int32_t vertex, int32_t awaited)
 }
 
 /* Return 1 if VC l will have room for packet p once the credits of all blocks that are leaving its buffer have arrived.
- * Otherwise, add to the wait-for graph an edge from `vertex`, which stands for packet p, to the vertex of VC l, which
- * stands for its head packet, and return 0.  Return 0 without an edge if the link of VC l is down. */
+ * Otherwise, add an edge to the wait-for graph, and return 0.  The edge leads from `vertex`, the vertex of packet p, to
+ * vertex l, the vertex of the head packet of VC l.  Return 0 without an edge if the link of VC l is down, or if l is
+ * IBN_NONE. */
 static int may_enter(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (l == IBN_NONE || ibn_simulate_channel_of(sim, l)->busy == IBN_NEVER)
@@ -37,10 +38,10 @@ static int may_enter(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex,
     return 0;
 }
 
-/* Return 1 if the next spare buffer on the recovery path of packet p is free or will become free.  Otherwise, add to
- * the wait-for graph an edge from `vertex`, which stands for packet p, to the vertex of this spare buffer, which stands
- * for the packet in it, and return 0.  Return 0 without an edge if the recovery path has no next channel, or if the
- * link of this channel is down. */
+/* Return 1 if the next spare buffer on the recovery path of packet p is free, or if the packet in it is leaving.
+ * Otherwise, add an edge to the wait-for graph, and return 0.  The edge leads from `vertex`, the vertex of packet p, to
+ * the vertex of the packet in the next spare buffer.  Return 0 without an edge if the recovery path has no next
+ * channel, or if the link of this channel is down. */
 static int may_recover(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s, int32_t k)
 {
     int32_t c = ibn_simulate_adaptive_recovery_ahead(sim, p, s, k);

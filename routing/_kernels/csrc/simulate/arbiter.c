@@ -166,8 +166,8 @@ static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
 
 /* Choose the VL that a VL arbitration table serves next, among the VLs in `can` (bits).
  *
- * *at is the table entry that is served now, and *left is the number of blocks that this entry may still send.  The
- * function updates *at and *left. */
+ * *at is the index of the table entry that is served now, and *left is the number of blocks that this entry may still
+ * send.  The function updates *at and *left. */
 static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
 {
     for (int step = 0; step <= entries; step++) {

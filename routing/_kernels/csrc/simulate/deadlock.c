@@ -49,8 +49,8 @@ void ibn_simulate_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
     watch->extra = 0;
 }
 
-/* Choose at random a suspected VC of a switch for which packets from VC vc_in are queued, or return IBN_NONE.  All such
- * VCs have equal probability (reservoir sampling). */
+/* Choose at random a suspected VC by which a switch sends.  Packets from VC vc_in must be queued for the chosen VC.
+ * The VCs that meet these conditions have equal probability (reservoir sampling).  Return IBN_NONE if there is none. */
 static int32_t next_egress(ibn_sim *sim, int32_t device, int32_t vc_in)
 {
     int32_t chosen = IBN_NONE;

@@ -39,7 +39,8 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
         ibn_simulate_adaptive_lose_saved(sim, subject);
     } else {
         ibn_vc *vc = &sim->vc[packet->vc];
-        /* Without readers, this counter may have wrapped around, so the difference is unsigned. */
+        /* The fast code (sim->plain is 1) does not keep `flying` up to date.  So this number of blocks may wrap around,
+         * and the difference is computed with unsigned numbers. */
         vc->flying = (int32_t)((uint32_t)vc->flying - (uint32_t)packet->blocks);
         /* Return the credits of the lost packet, because the sender needs all credits when the link comes up again. */
         vc->fccl += packet->blocks;

@@ -128,7 +128,7 @@ int32_t ibn_grant_store_arrival(ibn_sim *sim, request_grant *state, int32_t i)
 }
 
 /* Return the size in bytes of the next segment of a VOQ that is not empty.  A segment may carry bytes of several
- * packets.  It does not carry bytes of two requests, because it uses the grant of one request. */
+ * packets.  All these packets belong to one request, because the segment uses a grant for this request. */
 int32_t ibn_grant_next_bytes(const request_grant *state, const grant_flow *flow)
 {
     int64_t bytes = 0;

@@ -9,8 +9,8 @@
 typedef struct {
     /* limit in blocks: if the buffers of a switch hold this many blocks or more, its CAs make no packet */
     int64_t most,
-        period,      /* ticks after which a flow tries again */
-        stops;       /* number of times that a flow was stopped */
+        period,      /* ticks after which a flow that the limit has stopped tries again to create its packet */
+        stops;       /* number of times that the limit has stopped a flow */
     int32_t asking;  /* flow that has passed the test of the limit and may make a packet now; IBN_NONE: no flow */
 } injection_limit;
 

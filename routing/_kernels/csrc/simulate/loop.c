@@ -27,8 +27,8 @@ static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return 1 if all packets that one of the inputs has queued for VC l can take another shortest path, else 0.  This
- * input must come from another switch, and have at least one packet queued for VC l. */
+/* Return 1 if VC l has an input whose queued packets can all take another shortest path, else 0.  The input must come
+ * from another switch, and must have at least one packet queued for VC l. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;

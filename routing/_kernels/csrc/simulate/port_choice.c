@@ -25,8 +25,8 @@ typedef struct {
         *lid_column,  /* [lids] column of each LID in `first`; IBN_NONE: the LID has no port groups */
         *first,       /* [switches * columns + 1] for each switch and column: index in `choice` of the first channel of
                        * the port group */
-        *choice,      /* channels of the groups, sorted by switch and column */
-        *load;        /* [channels] load of each channel at the beginning of tick seen[channel] */
+        *choice,      /* channels of the port groups, sorted by switch and column */
+        *load;        /* [channels] load of each channel, in packets, at the beginning of tick seen[channel] */
     int64_t *seen;    /* [channels] tick in which the load of the channel was looked up last, or -1 */
     int64_t choices,  /* number of times that a packet could choose among several ports whose links were up */
         others;       /* number of choices in which the packet took another port than the port of the tables */

@@ -25,7 +25,7 @@
 /* number of cycles of fast recovery; after these cycles, a flow has nearly regained its rate before the notification */
 #define STAGES 5
 #define MOST 63     /* largest feedback in a notification */
-#define GAIN_BITS 7 /* a feedback of 1 lowers the rate by 1 / 2^GAIN_BITS */
+#define GAIN_BITS 7 /* a feedback of n lowers the rate by n / 2^GAIN_BITS of its value */
 #define TIMER_RETRY 0
 /* Value of a timer event.  TIMER_CYCLE: a cycle of a flow's timer ends.  TIMER_CYCLE + feedback: a notification with
  * this feedback arrives. */

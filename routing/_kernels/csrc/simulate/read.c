@@ -228,10 +228,12 @@ static int could_go(const ibn_sim *sim, int32_t p, int32_t out)
 /* Write the wait-for graph, and return the number of its edges.  An edge from one VC to another means that packets in
  * the buffer of the first VC wait for room in the buffer of the second VC.
  *
- * can_move[VCs] receives whether each VC can move.  A VC can move in four cases.  It leads to a CA, its buffer is
- * empty, packets are on the wire to its buffer, or a packet of its buffer is first in an output queue and can be sent.
- * A VC to a CA cannot move if a mechanism has left packets in its buffer, these packets wait for a VC, and no packets
- * are on the wire. */
+ * can_move[VCs] receives whether each VC can move.  A VC can move in each of four cases:
+ * - The VC leads to a CA.  Exception: a mechanism has left packets in the CA's buffer, these packets wait for a VC, and
+ *   no packets are on the wire to this buffer.
+ * - The buffer of the VC is empty.
+ * - Packets are on the wire to the buffer of the VC.
+ * - A packet of the buffer is first in an output queue and can be sent. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;

@@ -3,8 +3,8 @@
  * A CA has an input queue for requests, an input queue for forwarded requests, and an output queue for each type of
  * message that it sends.  Each message of an input queue causes another message.  The CA takes a message from an input
  * queue only if the output queue has room for the caused message.  A message that finds its input queue full stays in
- * the buffer of its VC, and so do all packets behind it.  Replies are taken at once.  If message types share a VL, they
- * can wait for each other in a cycle: a message-dependent deadlock (Pinkston, section 13.3.2).
+ * the buffer of its VC, and so do all packets that come later on this VC.  Replies are taken at once.  If message types
+ * share a VL, they can wait for each other in a cycle: a message-dependent deadlock (Pinkston, section 13.3.2).
  *
  * Two remedies act on the first message of an input queue, if it has waited for some time (message_remedies.c).
  * Back-off (SGI Origin 2000) answers a request with an order: the requester has to send the request to the third CA

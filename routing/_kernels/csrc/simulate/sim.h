@@ -27,7 +27,8 @@ typedef struct {
     const uint8_t *ca_sl2vl;   /* [16] VL that CAs assign to each SL */
     const uint8_t *sl;         /* [sl_rows][lids] SL of packets to each LID; a flow uses its row sl_row */
     int64_t sl_rows;           /* number of rows of `sl` */
-    const uint8_t *distance;   /* [switches][switches] hops between switches; NULL if no port has a Loop Breaker */
+    /* [switches][switches] number of hops from each switch to each switch; NULL if no port has a Loop Breaker */
+    const uint8_t *distance;
     const int32_t *lid_switch; /* [lids] switch that delivers each LID, or -1 */
     const int32_t *lid_device; /* [lids] device that owns each LID, or -1 */
 } ibn_sim_network;
@@ -61,7 +62,9 @@ typedef struct {
     /* [channels] number of packets dropped in a row at the heads of queues after which their VL is stalled, 0: never */
     const int32_t *stall_count;
     const int64_t *lifetime; /* [devices] longest time in ticks that a packet may stay in a switch, 0: no limit */
-    const int32_t *breaker; /* [channels] deadlock breaker of the port; 0: none, 1: Loop Breaker, 2: Deadlock Breaker */
+    /* [channels] deadlock breaker of the port that sends on each channel; 0: none, 1: Loop Breaker, 2: Deadlock
+     * Breaker */
+    const int32_t *breaker;
     /* [channels] number of ticks without progress after which a VC is suspected of being in a deadlock */
     const int64_t *detect;
     const int64_t *repeat;  /* [channels] ticks between two control messages of a suspected VC */
@@ -101,8 +104,12 @@ void ibn_simulate_free(ibn_sim *sim);
  * lost, or if no event is pending.  With `stop_at_standstill`, also stop when packets are in flight but no pending
  * event can move data.  Return 1 if memory runs out, else 0.
  *
- * stop_info[3]: output: the reason for stopping (0: the tick, 1: all traffic was delivered or lost, 2: standstill, or
- * no event is pending, 3: the number of events), the present tick, and the number of events handled since the start. */
+ * stop_info[3]: output: the reason for stopping, the present tick, and the number of events handled since the start.
+ * The reason is one of these numbers:
+ * - 0: the run has reached tick `until`.
+ * - 1: all traffic was delivered or lost.
+ * - 2: standstill, or no event is pending.
+ * - 3: the run has handled `events` events. */
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: the number of packets (row 0) and of messages (row 1) with a latency in each bucket. */
 void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets);
@@ -118,7 +125,8 @@ void ibn_simulate_flows(const ibn_sim *sim, int64_t *flows);
 int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
 /* Write up to `most` edges of the wait-for graph of the VCs.  Edge e means that VC waiter[e] waits for VC awaited[e].
- * can_move[VCs] receives whether each VC can move.  Return the number of edges that exist. */
+ * can_move[VCs] receives whether each VC can move.  Return the number of edges that exist.  With adaptive switches, the
+ * graph and can_move also have the spare buffers of the switches, which come after the VCs. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
 /* The functions with `set` replace the LFTs, the SL2VL tables or the SLs by tables of equal shape.
  * ibn_simulate_get_lft writes the LFTs that the switches hold now to `lft`. */

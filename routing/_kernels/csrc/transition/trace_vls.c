@@ -9,7 +9,9 @@ enum { SLS = 16, DROP = 15 };
 
 typedef struct {
     const transition_vls *l;
-    const uint16_t *enter; /* [N, entries]: SLs, as bits, of the packets from each entry to each of the N LIDs */
+    /* [K, N] by LID and by port at which packets enter the fabric: SLs, as bits, of the packets from the port to the
+     * LID */
+    const uint16_t *enter;
 } traffic;
 
 static const transition_vls *vls_in(const column_worker *w)

@@ -51,7 +51,8 @@ static int move(void *kernel, int32_t target, int32_t u)
 
 static const pass_steps STEPS = {.grow = grow, .move = move};
 
-/* Compute the trees of all LMC groups once.  The LMC groups go alternately to the two load accounts. */
+/* Compute the trees of all LMC groups once (an LMC group is all LIDs of one end port).  The LMC groups go alternately
+ * to the two load accounts. */
 static void run_pass(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;

@@ -17,19 +17,20 @@ typedef struct {
 typedef struct {
     int32_t count;                  /* D, number of destination LIDs */
     int32_t lmc_groups;             /* F, number of LMC groups, one for each end port */
-    const int32_t *lmc_group_first; /* [F + 1], first destination of each LMC group */
+    const int32_t *lmc_group_first; /* [F + 1], index of each LMC group's first destination */
     const int32_t *root;            /* [D], switch that delivers each destination */
     /* [D], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
      * neglected */
     const double *share;
-    /* [D], row of `position` with the switch order of each destination; used only by the up/down rule */
+    /* [D], number of the switch order in which the paths to each destination lead up and then down: a row of `position`
+     * in ibn_balance_options; used only by the up/down rule */
     const int32_t *layer;
 } ibn_targets;
 typedef struct {
     int32_t passes;  /* number of further passes after the first pass */
     int32_t threads; /* number of threads; the result does not depend on this number */
-    /* 1: balance for permutations and bisections.  In this case, a channel that already carries flow to a destination
-     * has no cost for the switches that join the destination's tree later */
+    /* 1: balance for permutations and bisections, 0: balance for all-to-all traffic.  With 1, a channel that already
+     * carries flow to a destination has no cost for the switches that join the destination's tree later */
     int32_t bisection;
     /* cost of each hop, in addition to the cost of the load; the cost of the load is 1 at the peak utilisation */
     double hop_cost;
@@ -48,7 +49,7 @@ typedef struct {
      * only the channels with the lowest rank; NULL: a switch may use all channels on shortest paths */
     const int32_t *rank;
     /* `rank` applies at switches that are at least this number of hops from the destination; nearer switches may use
-     * any channel */
+     * any channel on a shortest path */
     int32_t rank_from;
 } ibn_balance_options;
 /* Compute balanced trees for all destinations: see balance.c. */

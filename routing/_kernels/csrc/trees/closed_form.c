@@ -62,8 +62,8 @@ static void find_below(cf_state *x, int32_t v)
 }
 
 /* Return the channel by which switch v sends packets to LID k down towards switch t.  If a channel of the LID's chain
- * ends at v, the result is the opposite channel of this link.  Otherwise k selects one of the channels down that lead
- * to t. */
+ * ends at v, the result is the opposite channel of this link.  (The chain is the channels from the LID's switch up to
+ * the LID's top switch.)  Otherwise k selects one of the channels down that lead to t. */
 static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -90,10 +90,10 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
 /* Return the channel by which switch v sends packets to LID k up towards top switch u, if several bundles lead to u.
  *
  * Of the n fast channels (`fast` in closed_form_state.h) from v that lead to u, the channel with index r mod n is
- * taken.  The number r comes from the LID's chain (`chain` in closed_form_state.h).  If the chain has a channel that
- * leads up from the level of v, r is the index of this channel among the fast channels up of the channel's own switch.
- * Otherwise r is k.  As the chains use the channels of a level evenly, the LIDs are spread evenly over the n
- * channels. */
+ * taken.  The number r comes from the LID's chain: the channels from the LID's switch up to the LID's top switch.  If
+ * the chain has a channel that begins at a switch w on the level of v, r is the index of this channel among the fast
+ * channels up of w.  Otherwise r is k.  As the chains use the channels of a level evenly, the LIDs are spread evenly
+ * over the n channels. */
 static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -165,8 +165,9 @@ typedef struct {
      * fills.  CF_NONE: several out-ports or none lead there, so the function port_up decides.  The last element is
      * for LIDs without a top switch, and is always CF_NONE */
     uint8_t *via;
-    int32_t *other; /* [threads, 2, T] for each thread: row 0: substitute of each top switch, see find_others; row 1:
-                     * scratch */
+    /* [threads, 2, T] two rows for each thread.  Row 0: for each top switch, the substitute over which packets may go
+     * instead, if no path up leads to the top switch (see find_others).  Row 1: scratch */
+    int32_t *other;
     /* [threads] for each thread: number of entries, towards LIDs with flow, that are left open for the search */
     int64_t *open;
     uint8_t *may_miss; /* [threads, G] by thread and LID group: whether some entry towards a LID without flow is left
@@ -228,7 +229,7 @@ static void fill_rows(void *context, int32_t part)
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
 {
     const int32_t *lid = x->lids->lid + x->lids->first[g];
-    int32_t run; /* number of LIDs at the beginning of the group that are consecutive numbers */
+    int32_t run; /* number of LIDs at the beginning of the group that follow each other without a gap */
     for (run = n > 0; run < n && lid[run] == lid[0] + run; run++)
         ;
     for (int32_t v = 0; v < x->tree->switches; v++) {

@@ -5,18 +5,18 @@
 typedef struct {
     int32_t switches;       /* S, number of switches */
     int32_t levels;         /* number of levels: highest level of a switch + 1 */
-    int32_t leaf_level;     /* level of most switches with end ports */
+    int32_t leaf_level;     /* the level that most switches with end ports have */
     const int32_t *first;   /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *dst;     /* [C], switch where each channel ends */
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction */
     const uint8_t *port;    /* [C], out-port of each channel */
-    /* [C], 1: the channel leads up, 2: it leads down, 0: no path that leads up and then down may use it */
+    /* [C], direction of each channel: 1: up, 2: down, 0: paths that lead up and then down must not use the channel */
     const uint8_t *kind;
     /* [C], number of channels in the bundle of each channel; a bundle is all parallel channels from one switch to
      * another */
     const uint8_t *bundle_size;
     const uint8_t *bundle_rank; /* [C], index of each channel within its bundle */
-    const int32_t *level; /* [S], level of each switch: the number of tiers below the switch */
+    const int32_t *level;       /* [S], level of each switch: the number of tiers below the switch */
     /* [S], position of each switch in a switch order; paths that lead up and then down in the levels also lead up and
      * then down in this order */
     const int32_t *position;
@@ -27,7 +27,7 @@ typedef struct {
 } ibn_tree;
 /* K LIDs, sorted by the switch that delivers them. */
 typedef struct {
-    int32_t lids;         /* L, number of LIDs, which is the number of columns of the LFTs */
+    int32_t lids;         /* L, number of columns of the LFTs: one for each LID from 0 on */
     int32_t groups;       /* G, number of LID groups; a group is all LIDs that one switch delivers */
     const int32_t *first; /* [G + 1], index of each group's first LID */
     const int32_t *at;    /* [G], switch that delivers the LIDs of each group */
@@ -37,7 +37,7 @@ typedef struct {
      * among the end ports of the same kind.  Each further LID of the port has the next higher number.  For a LID
      * without flow, D is the number of the switch that delivers it */
     const int32_t *digit;
-    const uint8_t *port;  /* [K], port by which the switch delivers each LID */
+    const uint8_t *port; /* [K], port by which the switch delivers each LID */
     /* [K], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
      * neglected */
     const double *share;

@@ -14,14 +14,16 @@
 
 typedef struct {
     cf_state *x;
-    /* [S] by switch: for a top switch, the number of end ports at and below it; for any other switch, the largest
-     * such number among the top switches above it */
+    /* [S] by switch.  For a top switch: number of end ports at and below it.  For any other switch: the largest of
+     * these numbers, of all top switches above it */
     double *reach;
     /* [C] for each channel up: number of further LIDs whose paths may lead down over the link of the channel */
     double *room;
-    double *through;   /* [S] number of LIDs with flow that have a chain up to or through each switch so far */
-    /* [S] by switch: end port of the LID with flow that was the last one to get a chain up to or through the switch;
-     * -1: no such LID so far */
+    /* [S] by switch: number of LIDs with flow whose chain leads up to or through the switch, of the chains assigned so
+     * far */
+    double *through;
+    /* [S] by switch: the end port of the last LID that got a chain up to or through the switch, not counting LIDs
+     * without flow; -1: no such LID so far */
     int32_t *taken_by;
 } assign_t;
 

@@ -22,7 +22,8 @@
 typedef struct {
     cf_state *x;
     int32_t *by_position; /* [S] switches, sorted by position in the switch order */
-    int64_t *counts; /* [threads] by thread: number of filled entries that are at leaves and lead to LIDs at leaves */
+    /* [threads] by thread: number of entries of leaves towards LIDs at leaves that the thread has filled */
+    int64_t *counts;
     /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
     const uint8_t *may_miss;
     int32_t most; /* largest number of LIDs that one switch delivers */

@@ -1,11 +1,11 @@
-/* Order the switches of a tree topology.  Every path that leads up and then down in the levels shall also lead up
- * and then down in this switch order, in which a channel leads up if it ends at an earlier switch.  Every switch,
+/* Order the switches of a tree topology.  In such a switch order, a channel leads up if it ends at an earlier switch.
+ * Every path that leads up and then down in the levels shall also lead up and then down in the order.  Every switch,
  * except the first of each connected part, shall have a neighbour before it.
  *
  * A switch is placed in the order when all switches directly above it are placed.  This rule is not enough if a part
- * has several top switches: every top switch except the first one also needs a neighbour before it.  So some
- * switches are placed before switches directly above them.  The link from such a switch up to a later switch is
- * reversed: its lower end comes first in the order.
+ * has several top switches: every top switch except the first one also needs a neighbour before it.  So some switches
+ * are placed before switches directly above them.  The link from such a switch up to a later switch is reversed: its
+ * lower end comes first in the order.
  *
  * A path that leads up a reversed link in the levels leads down in the order, and must not lead up in the order
  * afterwards.  Two rules ensure this.  First, the path may continue up in the levels.  So if a link is reversed, all
@@ -22,7 +22,7 @@ typedef struct {
     uint8_t *kind;
     int32_t *position; /* [S] position of each switch in the order, -1: the switch is not placed yet */
     int32_t *missing;  /* [S] number of channels that lead up from each switch to a switch without a position */
-    int32_t *above;    /* [S] number of channels from each switch up to switches that have a position */
+    int32_t *above;    /* [S] number of channels from each switch up to switches that have a position already */
     int32_t *near;     /* [S] number of channels from each switch, up or down, to switches that have a position */
     int32_t *queue;    /* [S] switches that can be placed now */
     int32_t head, tail, placed;
@@ -42,7 +42,7 @@ static void place(order_t *x, int32_t v)
     }
 }
 
-/* Remove all parallel channels between switches v and w from the paths, in both directions. */
+/* Let no path use the parallel channels between switches v and w, in either direction. */
 static void take_out(order_t *x, int32_t v, int32_t w)
 {
     for (int32_t c = x->first[v]; c < x->first[v + 1]; c++)
@@ -58,7 +58,7 @@ static int is_free(const order_t *x, int32_t w)
 }
 
 /* Place switch v although some switches above it are not placed.  Place these switches after v, so that the links
- * between v and these switches are reversed.  A link that cannot be reversed is removed from the paths. */
+ * between v and these switches are reversed.  If a link cannot be reversed, no path uses this link. */
 static void place_below(order_t *x, int32_t v)
 {
     place(x, v);

@@ -17,7 +17,7 @@
 
 typedef struct {
     cf_state *x;
-    int32_t most;  /* largest number of LIDs with flow that one switch delivers */
+    int32_t most; /* largest number of LIDs with flow that one switch delivers */
     /* [threads, S, most] by thread, switch and LID of the group that the thread handles now: flow that passes the
      * switch towards the LID */
     float *flow;
@@ -37,7 +37,7 @@ typedef struct {
     cf_state *x;
     channel_t *channel; /* [C] fields of each channel that a search reads */
     int32_t *below;     /* [S] number of channels that lead down from each switch */
-    uint8_t *port;    /* [S, n] out-port of each switch towards each LID with flow of the current LID group */
+    uint8_t *port;      /* [S, n] out-port of each switch towards each LID with flow of the current LID group */
     /* A LID group is all LIDs that one switch delivers.  The search handles one LID group after the other.
      * group: number of the LID group that is handled now.
      * n: number of LIDs with flow in this group. */
@@ -49,10 +49,10 @@ typedef struct {
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
     double *expected; /* [S] estimated flow through each switch to a destination that is not below the switch */
-    /* [S, n] by switch and LID: of the switches directly below, the number of those with an open entry towards the LID,
+    /* [S, n] by switch and LID: of the switches directly below the switch, how many have an open entry towards the LID;
      * at most 255 */
     uint8_t *wanted;
-    uint8_t *may_miss;   /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
+    uint8_t *may_miss; /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
 } search_t;
 
 /* Return the number of LIDs with flow in a LID group.  These LIDs are the first LIDs of the group. */
@@ -64,7 +64,8 @@ static int32_t with_flow(const ibn_tree_lids *lids, int32_t g)
     return k - lids->first[g];
 }
 
-/* Add the flow that passes switch v, towards each LID of a group, to the next channel and to the next switch. */
+/* Pass the flow at switch v on, towards each LID of a group: add it to the load of the next channel, and to the flow of
+ * the next switch. */
 static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const uint8_t *port, float *flow, double *load)
 {
     const double *share = x->lids->share + x->lids->first[g], sent = x->tree->sources[v];

@@ -32,8 +32,8 @@
  * on. */
 #define STEP 0.998
 #define LONG_STEP 0.99
-/* In the attempts to lower the peak utilisation, utilisation above a ceiling costs this multiple of its price in the
- * last pass.  At this price, utilisation above a ceiling costs more than all flows that share channels. */
+/* Factor of a price.  In the attempts to lower the peak utilisation, a unit of utilisation above a ceiling costs
+ * PEAK_PRICE times as much as in the last pass.  This is more than the cost of all flows that share channels. */
 #define PEAK_PRICE 30.0
 /* Two values count as equal if their relative difference is at most this value. */
 #define ROUNDING 1e-6
@@ -149,7 +149,7 @@ static int route_again(descent_t *descent, int32_t target, const descent_paths *
     return 0;
 }
 
-/* Compute the trees of all destinations with flow for the first time, in the given order. */
+/* Make the first sweep: compute the trees of all destinations with flow, in the given order. */
 static void sweep_first(descent_t *descent, const int32_t *order, int32_t count)
 {
     descent->is_first = 1;
@@ -162,7 +162,8 @@ static void sweep_first(descent_t *descent, const int32_t *order, int32_t count)
     descent->is_first = 0;
 }
 
-/* Compute the trees of all destinations with flow again, in random order.  Returns whether any tree changed. */
+/* Make a further sweep: compute the trees of all destinations with flow again, in random order.  Returns whether any
+ * tree changed. */
 static int sweep_again(descent_t *descent, int32_t *order, int32_t count)
 {
     int changed = 0;
@@ -272,9 +273,9 @@ static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
         ibn_trees_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
 }
 
-/* Compute the trees of all destinations, once in each pass.  End early if a pass changes nothing and all channels with
- * the common ceiling have a utilisation of at most this ceiling.  Afterwards, lower the highest utilisation.  Returns
- * nonzero if memory is exhausted. */
+/* Compute the trees of all destinations in each of options->sweeps passes.  End early if a pass changes nothing and all
+ * channels with the common ceiling have a utilisation of at most this ceiling.  Afterwards, lower the highest
+ * utilisation.  Returns nonzero if memory is exhausted. */
 static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;

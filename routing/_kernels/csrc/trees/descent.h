@@ -26,14 +26,16 @@ typedef struct {
     /* [C], ceiling of each channel: the highest utilisation that has no extra cost.  The lowest ceiling of all channels
      * is the common ceiling */
     const double *ceiling;
-    int32_t sweeps; /* number of passes; each pass computes the trees of all destinations once */
+    /* number of sweeps: in each sweep, which is also called a pass, the trees of all destinations are computed once */
+    int32_t sweeps;
     const double
         /* [sweeps], fraction from 0 to 1 for each pass.  The cost adds the weight of two flows at each channel that
          * both flows use.  If both flows continue by the same next channel, this fraction of the weight is left out at
          * the first of the two channels */
         *discount;
-    const double *price; /* [sweeps], cost of a unit of utilisation above a ceiling in each pass */
-    /* lower bound, for any tables, of the highest utilisation of the channels with the common ceiling */
+    const double *price; /* [sweeps], for each pass: cost of a unit of utilisation above a channel's ceiling */
+    /* lower bound of the highest utilisation of the channels with the common ceiling: no tables have a lower one, so
+     * the search does not try to get below it */
     double least_peak;
     uint64_t seed; /* seed of the random generator, which shuffles destinations and switches */
 } ibn_descent_options;

@@ -9,8 +9,8 @@
 
 /* Cost of a missed slot.  A slot is the number of a switch in its group.  At each switch, the destination selects a
  * slot of the level above.  Successive destinations select the slots in turn.  In the first pass, a channel up to a
- * switch with another slot has this additional cost (see the function misses_slot).  Except for START, all other
- * costs of a path together are lower than this cost. */
+ * switch with another slot has this additional cost (see the function misses_slot).  All other costs of a path together
+ * are lower than this cost, except costs with the factor START. */
 #define MISSED 1e12
 /* Factor of a cost.  In the first pass, a channel has the additional cost START times MISSED if options->start prefers
  * another channel (see the function misses_start).  This is more than the cost of all missed slots on a path. */
@@ -69,8 +69,8 @@ void ibn_trees_descent_free_paths(descent_paths *paths)
     free(paths->allowed);
 }
 
-/* Add (sign 1) or remove (sign -1) a destination's tree in the weights of channels and turns.  With `with_load`, the
- * flow on the channels is updated too. */
+/* Add a destination's tree to the weights of channels and turns (sign 1), or remove it from these weights (sign -1).
+ * With `with_load`, the flow on the channels is updated too. */
 void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load)
 {
     const ibn_network *net = descent->net;
@@ -101,8 +101,8 @@ void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_pa
     }
 }
 
-/* Return by how much `flow` would raise utilisations above the ceilings, summed over channel c and all later channels
- * of the path. */
+/* Return the utilisation above the ceilings that `flow` would add: the sum over channel c and all later channels of the
+ * path.  If `flow` is 0, return the utilisation that is above the ceilings already. */
 static double excess(const descent_t *descent, int32_t c, double flow)
 {
     double sum = 0.0;
@@ -142,8 +142,8 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel c leads up from switch u to a wrong slot: another slot than the present destination
- * selects. */
+/* Return whether channel c leads up from switch u to a switch with a wrong slot (number in its group): another slot
+ * than the one that the present destination selects. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
     const ibn_descent_options *options = descent->options;
@@ -228,8 +228,9 @@ void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_p
         if (!descent->is_first)
             ibn_core_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* Only switches that send choose different next hops for the LIDs of an end port.  This already makes
-             * the paths to the LIDs differ, so the other switches may choose equal next hops. */
+            /* Switches with sending end ports take different next hops for the LIDs of one end port, if possible.  This
+             * already makes the paths to these LIDs differ.  So switches without sending end ports may take equal next
+             * hops. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

@@ -13,37 +13,38 @@
  * errors. */
 #define NOT_LOWER (1 - 1e-9)
 
-/* Numbers of trees over a bundle that a step examines, largest flows first.  A step begins with the first number of
- * trees.  It goes on to the next number only if the trees so far have no useful move. */
+/* A step examines trees whose paths use a given bundle, the trees with the largest flows on the bundle first.  It
+ * examines WIDTHS[0] trees.  If they have no useful move, it continues until WIDTHS[1] trees are examined, and so
+ * on. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
 typedef struct {
-    double flow; /* traffic of the tree on the bundle, rounded */
+    double flow; /* flow of the tree on the bundle, rounded to nine decimals */
     int32_t tree;
 } use_t;
 
 typedef struct {
-    double worst, flow; /* highest utilisation on the new path, and the flow that moves; both rounded */
+    /* worst: highest utilisation on the new path; flow: the flow that moves; both rounded to nine decimals */
+    double worst, flow;
     int32_t tree, at, bundle;
 } move_t;
 
 typedef struct {
     const ibn_grid_trees *trees;
-    use_t *uses;     /* [T], trees that use the bundle of the present step */
+    use_t *uses; /* [T], trees that use the bundle of the present step */
     /* [S, T] by switch and tree: `hop` [T, S] transposed, so that the trees over a bundle are found quickly */
     uint8_t *out;
-    /* [S], result of the last call of the function mark, which gets a tree and a switch (`goal`).  YES: in this tree,
-     * the path of the switch with this index leads through `goal`.  NO: it does not.  UNKNOWN occurs only inside of the
-     * function */
+    /* [S], result of the last call of mark(job, tree, goal).  YES: the path of the switch in this tree leads through
+     * switch `goal`.  NO: it does not.  (UNKNOWN occurs only while the function runs.) */
     uint8_t *inside;
     int32_t *walked; /* [S], scratch: switches on a path */
     int32_t classes; /* K, number of different inverse capacities */
     int32_t *class;  /* [N], class of each bundle: index of its inverse capacity in `inverse` */
     double *inverse; /* [K], inverse capacity of the bundles of each class */
-    /* [S, K] by switch and class, for the tree of the last call of the function mark: highest load of a bundle of the
-     * class on the path of the switch */
+    /* [S, K] by switch and class, for the tree of the last call of the function mark: the highest load of the bundles
+     * of this class on the path of the switch */
     double *peak;
-    int64_t visits;  /* number of switches that may still be visited */
+    int64_t visits; /* number of switches that may still be visited */
 } job_t;
 
 enum { UNKNOWN, YES, NO };
@@ -68,9 +69,9 @@ static int32_t next_bundle(const ibn_grid_trees *t, int32_t tree, int32_t at)
     return t->first[at] + t->hop[(int64_t)tree * t->switches + at];
 }
 
-/* Set `inside` to YES for each switch whose path in a tree leads through switch `goal`, and to NO for all other
- * switches.  Set `peak` to the highest load of each class of bundles on each path.  Of paths through `goal`, only
- * the bundles before `goal` count. */
+/* Compute which paths in a tree lead through switch `goal`, and the highest loads on the paths.  `inside` becomes YES
+ * for each switch whose path leads through `goal`, and NO for all other switches.  `peak` receives the highest load of
+ * each class of bundles on each path.  Of paths through `goal`, only the bundles before `goal` count. */
 static void mark(job_t *job, int32_t tree, int32_t goal)
 {
     const ibn_grid_trees *t = job->trees;

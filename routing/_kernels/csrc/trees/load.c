@@ -66,7 +66,7 @@ struct all_to_all {
  * LID. */
 struct tree_memory {
     /* load: [channels], flow on each channel, summed over the LIDs of the slice.
-     * hop_count: [switches], element n is the flow that uses n channels, summed over the LIDs of the slice.
+     * hop_count: [switches], element n is the total flow on routes with n channels, summed over the LIDs of the slice.
      * flow: [switches], flow through each switch to one LID. */
     int64_t *load, *hop_count, *flow;
     int32_t *out; /* [BLOCK][switches] channel by which each switch sends towards each LID of the block, -1: none */
@@ -131,9 +131,9 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
     return filled;
 }
 
-/* Fill own->hops with the number of hops from each switch to the switch of a LID.  A switch gets -1 if its route
- * does not end at the switch of the LID.  Add the flow to the LID that uses n channels to own->hop_count[n], for
- * each n.  `filled` is the number of switches in own->order, the result of flow_down. */
+/* Fill own->hops with the number of hops from each switch to the switch of a LID.  A switch gets -1 if its route does
+ * not end at the switch of the LID.  For each number n, add to own->hop_count[n] the flow to the LID on routes with n
+ * channels.  `filled` is the number of switches in own->order, the result of flow_down. */
 static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
                        const struct tree_memory *own)
 {

@@ -18,7 +18,7 @@ struct ibn_routes {
  * lid_weight: [lids], flow that every source sends to each LID (0: none).
  * sources: [switches], number of end ports at each switch.
  * load: [channels], output: flow on each channel.
- * hop_count: [switches], output: element n is the flow that uses n channels; may be NULL.
+ * hop_count: [switches], output: element n is the total flow on routes with n channels; may be NULL.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *lid_weight, const int64_t *sources,

@@ -191,7 +191,7 @@ static void search(const passes_t *passes)
         double peak = ibn_trees_peak_utilisation(net, account->load);
         for (int32_t c = 0; c < net->channels; c++)
             if (account->load[c] * net->inverse_capacity[c] >= peak && !unload_channel(passes, c))
-                return; /* No move takes flow off this channel, so the peak utilisation would stay. */
+                return; /* The channel keeps the peak utilisation, so further moves cannot lower the peak. */
     }
 }
 

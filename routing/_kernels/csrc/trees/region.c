@@ -8,8 +8,9 @@
 typedef struct {
     int32_t switches;
     const int32_t *first, *dst;
-    const int64_t *weight; /* [layers, S] weight of each switch as a destination of each layer */
-    double *mean;   /* [layers, S] weighted mean of the hops from each switch to the destinations of each layer */
+    const int64_t *weight; /* [layers, S] by layer and switch: weight of the switch as a destination in the layer */
+    /* [layers, S] by layer and switch: weighted mean of the hops from the switch to the destinations of the layer */
+    double *mean;
     int32_t failed; /* whether memory ran out */
 } survey_t;
 

@@ -39,11 +39,14 @@ static void grow(growth_t *g, int32_t from)
     }
 }
 
-/* Order the switches, beginning with the switch that has the smallest key.  Each further switch is a neighbour of a
- * placed switch.  Of all such neighbours, the switch with the smallest value of key - pull * n is placed next.  Here, n
- * is the number of channels from placed switches to the neighbour.  In each further connected part, the switch with the
- * smallest key is placed first.
+/* Order the switches by their keys, such that every switch, except the first of each connected part, has a neighbour
+ * before it.  The switch with the smallest key is placed first.  Each further switch is a neighbour of a placed switch.
+ * Of all such neighbours, the switch with the smallest value of key - pull * n is placed next.  Here, n is the number
+ * of channels from placed switches to the neighbour.  In each further connected part, the switch with the smallest key
+ * is placed first.
  *
+ * key: double [S], key of each switch; switches with small keys come early.
+ * pull: amount by which each channel from a placed switch lowers the key of a neighbour.
  * position: int32 [S], output: position of each switch.
  *
  * Takes O(C log C) time.  Returns 0, or 1 if memory is exhausted. */

@@ -29,15 +29,19 @@ static const int32_t SCHEDULE[] = {2, 3, 4, 5};
 
 typedef struct {
     int32_t switches;
-    const int32_t *first, *dst, *reverse; /* the fabric, as passed to ibn_trees_symmetric_paths */
+    /* the fabric: the channels of switch s are first[s] to first[s + 1] - 1.
+     * dst: [C], switch where each channel ends.
+     * reverse: [C], channel of the same link in the opposite direction. */
+    const int32_t *first, *dst, *reverse;
     const double *inverse_capacity,
         /* inverse_capacity: [C], inverse capacity of each channel.
          * sources: [S], weight of each switch; the flow between two switches is the product of their weights. */
         *sources;
-    uint8_t *next;       /* [S, S] by destination and switch: index of the next channel among the switch's channels */
-    double *load;        /* [C] flow on each channel */
-    uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: there is no path */
-    /* [S, S] for switches a < b: number of paths that consist of a first hop and the path between a and b */
+    uint8_t *next;      /* [S, S] by destination and switch: index of the next channel among the switch's channels */
+    double *load;       /* [C] flow on each channel */
+    uint16_t *distance; /* [S, S] hops between two switches, UNREACHED: there is no path */
+    /* [S, S] for switches a < b: number of longer paths that end with the path between a and b, after one hop to a or
+     * b */
     int32_t *relied;
     int32_t *pair;       /* [pairs] connected pairs of switches a < b, each as a * S + b, sorted by distance */
     int64_t pairs;       /* number of connected pairs of switches */

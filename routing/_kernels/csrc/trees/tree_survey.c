@@ -48,8 +48,8 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Return whether at least half of the channels with which shortest paths of switch u begin lead down.  A shortest
- * path has `hops` hops. */
+/* Consider the first channels of all shortest paths of switch u to the root, which have `hops` hops.  Return whether at
+ * least half of these channels lead down. */
 static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
 {
     const ibn_network *net = survey->net;
@@ -64,8 +64,8 @@ static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
     return more >= 0;
 }
 
-/* Mark the next hops of switch u on its shortest paths down to the root.  Like u, these next hops must send down to the
- * root.  Each of them marks its own next hops later, when its turn comes in the switch order. */
+/* Mark the next hops of switch u on its shortest paths down to the root: like u, they must send down to the root.  Each
+ * of them marks its own next hops when it is visited later in the switch order. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;
@@ -78,7 +78,8 @@ static void bind_below(const tree_survey *survey, int32_t u)
     }
 }
 
-/* Find whether the path of every switch to the root begins upwards or downwards, and the number of its hops. */
+/* Find for every switch in which direction (up or down) its path to the root begins, and how many hops this path
+ * has. */
 void ibn_trees_survey(const tree_survey *survey, int32_t root)
 {
     find_paths_down(survey, root);

@@ -18,7 +18,7 @@ typedef struct {
     double *weight, *cost, *through;
     /* [C + S] heap of switches, ordered by the weight of their paths; a switch may be in the heap several times */
     ibn_heap heap;
-    /* settled: [S], switches whose path is final, in the order of the weight of their paths; count: number of these
+    /* settled: [S], switches whose path is final, the switch with the lightest path first; count: number of these
      * switches */
     int32_t *settled, count;
 } job_t;
@@ -52,8 +52,8 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
 }
 
 /* Add the flow of a tree to the loads and to the weights of its channels.  The farthest switches are visited first, so
- * that the flow through a switch is complete when the switch is visited.  `share` is the part of the flow to the end
- * port that goes to this LID. */
+ * the flow through a switch is complete when the switch is visited.  `share` is the part of the flow to an end port
+ * that goes to the tree's LID. */
 static void add_flow(job_t *job, const uint8_t *next, double share, double *load)
 {
     const ibn_network *net = job->net;

@@ -29,9 +29,11 @@ typedef struct {
     int32_t *degree;
     /* [S + 1]: sorted switches, each after all switches upstream of it; the last element is only scratch */
     int32_t *queue;
-    int32_t sorted;    /* number of switches in `queue`; it is S if there are no forwarding loops */
-    int16_t *hop;      /* [S + 2]: hops from each switch to the LID; 255: dropped, 256: in a forwarding loop */
-    int64_t counts[3]; /* the first three counts of ibn_cdg_trace (trace.h), for the LIDs of this thread */
+    int32_t sorted; /* number of switches in `queue`; it is S if there are no forwarding loops */
+    int16_t *hop;   /* [S + 2]: hops from each switch to the LID; 255: dropped, 256: in a forwarding loop */
+    /* numbers of pairs (switch, LID) whose packets are not delivered, for the LIDs of this thread: counts[0] to
+     * counts[2] of ibn_cdg_trace (trace.h) */
+    int64_t counts[3];
 } cdg_forest;
 
 /* ibn_cdg_forest_wanted: return whether the routes to LID `lid` have to be followed.

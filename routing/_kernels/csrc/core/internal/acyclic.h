@@ -25,18 +25,20 @@ typedef struct {
 
 typedef struct {
     const acyclic_net *net;
-    int32_t *turn_first;    /* [C + 1]: number of the first CDG edge that leads from each channel */
-    uint32_t *used;         /* [edges]: VLs, as bits, whose CDG has each edge; NULL: `shared` has them */
-    uint16_t *shared;       /* [edges]: the caller's array with the content of `used`; in use if `used` is NULL */
-    uint32_t *blocked;      /* [edges]: for each edge, the VLs, as bits, on which the edge is blocked */
-    int32_t vls;            /* number of VLs that have a topological order so far */
-    int32_t *place[32];     /* for each VL an array [C]: position of each channel in the topological order of the VL */
+    int32_t *turn_first; /* [C + 1]: number of the first CDG edge that leads from each channel */
+    uint32_t *used;      /* [edges]: for each edge, the VLs, as bits, whose CDG has the edge; NULL: `shared` is used */
+    uint16_t *shared;    /* [edges]: an array of the caller that is used in place of `used`, if `used` is NULL */
+    uint32_t *blocked;   /* [edges]: for each edge, the VLs, as bits, on which the edge is blocked */
+    int32_t vls;         /* number of VLs that have a topological order so far */
+    int32_t *place[32];  /* for each VL an array [C]: position of each channel in the topological order of the VL */
     int32_t *stack, *other; /* [C]: scratch of the cycle searches, for channels to be visited */
     /* seen: [C], number of the last search that visited each channel; stamp: number of the current search */
     uint32_t *seen, stamp;
     /* Scratch of the repair of an order: channels with their positions, each as (position << 32) | channel.
-     * key[0]: [C], channels that the search forward has found.  key[1]: [C], channels that the search backward has
-     * found.  both: [2 C], channels of both searches. */
+     *
+     * key[0]: [C], channels that the search forward has found.
+     * key[1]: [C], channels that the search backward has found.
+     * both: [2 C], channels of both searches. */
     int64_t *key[2], *both;
     int32_t *added;  /* [edges]: numbers of the edges that the current call of ibn_core_acyclic_fits has added */
     int64_t visited; /* number of channels that all cycle searches so far have visited */

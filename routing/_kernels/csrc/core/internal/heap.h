@@ -6,12 +6,13 @@
 
 typedef struct {
     double key;
-    int32_t of; /* number of the item, which is a switch or a channel */
+    int32_t of; /* number of the item: a switch or a channel */
 } heap_entry;
 
 typedef struct {
-    heap_entry *entry; /* room for as many items as the heap ever holds; the caller allocates and frees this memory */
-    int32_t size;      /* number of items in the heap */
+    /* the items in the heap; the caller allocates room for as many items as the heap ever holds, and frees the array */
+    heap_entry *entry;
+    int32_t size; /* number of items in the heap */
 } ibn_heap;
 
 /* Return whether item a of the heap is removed before item b. */

@@ -14,9 +14,11 @@ static inline int64_t ibn_core_order_key(const int32_t *place, int32_t channel)
     return (int64_t)place[channel] << 32 | channel;
 }
 
-/* Move the channels in `before` ahead of the channels in `behind`.  The new edge can be reached from each channel in
- * `before`, and each channel in `behind` can be reached from the new edge.  These channels only exchange their
- * positions with each other.  The order of the channels within `before` and within `behind` does not change.
+/* Exchange the positions of some channels such that the channels in `before` come ahead of the channels in `behind`.
+ *
+ * `before` has channels from which the new edge can be reached.  `behind` has channels that can be reached from the new
+ * edge.  All other channels keep their positions.  The order of the channels within `before` and within `behind` does
+ * not change.
  *
  * place: [C], position of each channel, updated.
  * behind_count: number of channels in `behind`.  before_count: number of channels in `before`.

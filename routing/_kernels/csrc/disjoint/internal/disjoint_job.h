@@ -33,14 +33,14 @@ typedef struct {
     /* [S, S, K]: by destination, source and tree: the other trees, as bits, whose path shares a link with the path
      * in this tree */
     uint8_t *conflict;
-    /* [C], by link: the value of `now` when the link's element of `mark` was last written.  The element of `mark` is
-     * valid only if this value equals the present value of `now` */
+    /* [C], by link: number of the call of ibn_disjoint_mark_paths that last wrote the link's element of `mark`.  If
+     * this is not the last call (`now`), the element of `mark` is out of date */
     uint32_t *stamp;
-    /* [C], by link: the trees, as bits, whose path uses the link; for the paths of the last call of
+    /* [C], by link: the trees, as bits, whose path uses the link.  The paths are those of the last call of
      * ibn_disjoint_mark_paths */
     uint8_t *mark;
-    /* [C], by link; used only for links into the current destination: whether the tree that is being computed copies
-     * the first tree's branch over this link */
+    /* [C], by link into the current destination: 1 if the tree that is being computed copies the branch of this link
+     * from the first tree.  The branch of a link is all switches whose paths enter the destination by this link */
     uint8_t *kept;
     /* number of the last call of ibn_disjoint_mark_paths, for comparison with the elements of `stamp` */
     uint32_t now;

@@ -32,8 +32,8 @@ typedef struct {
     int32_t steps;      /* number of edges in `step` */
     int64_t room;       /* number of CDG edges for which the array `step` has room */
     ibn_layers *result;
-    /* 1: if a unit fits into no layer, the search still tries the other units of the same path length, and then
-     * stops */
+    /* 1: give up early.  If a unit fits into no layer, the search still tries the other units of the same path length,
+     * and then stops */
     int hasty;
     /* work limit: once cycle searches have visited more than this number of channels (graph.visited), no more units are
      * placed */

@@ -28,13 +28,14 @@ typedef struct {
     uint64_t *in_use[2];
     /* [slots] number of the epoch in which each dependency was last found to close a cycle of used dependencies */
     uint16_t *blocked;
-    /* number of the present epoch; a new epoch begins whenever all blocked dependencies have to be tested again */
+    /* number of the present epoch: a dependency is blocked if its element of `blocked` has this number.  A new epoch
+     * begins whenever all blocked dependencies have to be tested again */
     uint16_t epoch;
     /* whether a used dependency was removed in the present epoch, so that a blocked dependency may have become
      * allowed */
     int dependency_removed;
     int32_t *place; /* [C] position of each channel in a topological order of the used dependencies */
-    /* [S] channel from each switch to its parent in the escape tree, -1 at the root of each connected part */
+    /* [S] channel from each switch to its parent in the layer's escape tree, -1 at the root of each connected part */
     const int32_t *parent;
 } layer_t;
 
@@ -43,8 +44,9 @@ typedef struct {
     const ibn_nue_options *options;
     int32_t *slot_first; /* [C] slot of the first dependency of each channel */
     uint8_t *into_index; /* [C] index of each channel among the channels into the switch where the channel ends */
-    int32_t words;       /* number of 64-bit words for the in_use bits of one channel (see layer_t) */
-    int32_t *part_size;  /* [S] number of switches in the connected part of each switch */
+    /* length of a row of in_use (see layer_t): number of 64-bit words, with one bit for each dependency of a channel */
+    int32_t words;
+    int32_t *part_size; /* [S] number of switches in the connected part of each switch */
     /* target_layer: [D] number of each destination's layer.
      * escaped: [D] number of switches that use the escape tree towards each destination. */
     int32_t *target_layer, *escaped;

@@ -11,8 +11,8 @@ typedef struct {
     /* hops to the LID from the switch where the channel begins, computed when the channel's list of LIDs was first
      * filled; 0: the LID was added to this list later */
     int32_t hops;
-    /* number of changed entries towards the LID (rebalance_search.version) when `flow` was computed last; -1: `flow`
-     * has never been computed */
+    /* value of the LID's element of rebalance_search.version when `flow` was last computed, by which an outdated `flow`
+     * is recognised; -1: `flow` has never been computed */
     int32_t version;
     int64_t flow; /* flow to the LID on the channel, as computed last; later changes of entries do not update it */
 } channel_user;
@@ -39,21 +39,23 @@ typedef struct {
     repair_state *state; /* state of the repair kernel, which includes the LFTs and the CDG of each VL */
     /* a channel is relieved only while its utilisation (load times inverse capacity) is above this value */
     int64_t goal;
-    int64_t budget;      /* number of further entries that may become different from the previous tables */
-    /* limit of the utilisation that a move may cause on other channels, in percent of the utilisation of the relieved
-     * channel (not the ceiling of a channel of a tree) */
+    int64_t budget; /* number of further entries that may become different from the previous tables */
+    /* limit of the utilisation that a move may cause on other channels, in percent of the relieved channel's
+     * utilisation.  (The ceilings in trees/descent.h are something else.) */
     int64_t ceiling;
     /* remaining work limit: hops that may be followed along paths, plus channels that cycle searches may visit */
     int64_t work;
-    /* [3]: increase of the number of entries that differ from the previous tables; work done, in the unit of `work`;
-     * number of moves */
+    /* [3] output, the same three numbers as `counts` of ibn_repair_rebalance.
+     * counts[SPENT]: increase of the number of entries that differ from the previous tables.
+     * counts[WORK]: work done, in the unit of `work`.
+     * counts[MOVES]: number of moves. */
     int64_t *counts;
     int32_t *version; /* [L]: number of entries towards each LID that have been changed so far */
     /* [C]: for each channel, the LIDs to which packets travel over the channel; a list with `room` 0 has not been
      * filled yet */
     user_list *users;
-    /* [L]: marks that help to recognise LIDs that are listed twice.  While the list of channel c is read, the element
-     * of a LID is c + 1 if the LID has occurred in the list already, otherwise 0. */
+    /* [L]: marks that reveal LIDs which occur twice in a list.  While the list of channel c is read, the element of
+     * each LID that has occurred already is c + 1.  All other elements are 0 */
     int32_t *listed;
     /* old_path: [C], the element equals old_stamp if the channel is on the present path of the switch that a move would
      * change.

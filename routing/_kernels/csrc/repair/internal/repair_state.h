@@ -51,7 +51,7 @@ typedef struct {
 typedef struct {
     /* channel: first channel of the path from the switch to the current LID; hops: length of this path */
     int32_t channel, hops;
-    int64_t peak;          /* peak: highest utilisation of the path's channels, as load times inverse capacity */
+    int64_t peak; /* peak: highest utilisation of the path's channels, as load times inverse capacity */
     /* old: whether the path begins with the preferred entry.
      * near: whether the path is at most two hops longer than the shortest candidate. */
     bool old, near;
@@ -80,8 +80,8 @@ typedef struct {
 /* A switch with the LFT entry and the SL that it had towards the current LID before the repair changed them.  The saved
  * entry need not be the preferred entry, which comes from the previous tables. */
 typedef struct {
-    int32_t at;           /* row of the switch whose LFT entry and SL are saved */
-    uint8_t entry, sl;    /* entry: out-port of the switch; sl: service level (SL) of its packets to the LID */
+    int32_t at;        /* row of the switch whose LFT entry and SL are saved */
+    uint8_t entry, sl; /* entry: out-port of the switch; sl: service level (SL) of its packets to the LID */
 } saved_entry;
 
 typedef struct {
@@ -89,7 +89,7 @@ typedef struct {
     acyclic_net net;
     /* for each VL: the CDG edges that are allowed, and a topological order of the channels */
     acyclic graph;
-    uint8_t *lft, *sl;      /* forwarding tables and SLs, changed in place, as passed to ibn_repair_columns */
+    uint8_t *lft, *sl; /* forwarding tables and SLs, changed in place, as passed to ibn_repair_columns */
     /* [pages] `lft` is divided into pages of `page` consecutive entries.  An element is set to 1 if an entry of its
      * page is written.  NULL: not recorded. */
     uint8_t *written;
@@ -113,7 +113,7 @@ typedef struct {
     int64_t *flow; /* [S] in the order of `queue`: flow to the current LID that the switch sends or forwards */
     /* [S] by switch: index of the switch in `queue`, defined only for switches of the current subtree */
     int32_t *place;
-    int32_t subtree_size; /* number of switches in `queue` */
+    int32_t subtree_size; /* number of switches in `queue`, which is the size of the current subtree */
     int32_t children;     /* number of switches that send directly to queue[0]; these are queue[1] to queue[children] */
     /* roots: [S] switches that are disconnected from the current LID; members: [S] copy of `queue`, because trial moves
      * overwrite `queue` */
@@ -124,22 +124,24 @@ typedef struct {
     uint8_t *given_up; /* [S] by switch that delivers LIDs: whether the repair of one of its LIDs has failed */
     /* [S] by switch that delivers LIDs: whether one of its LIDs could not be repaired with monotone paths */
     uint8_t *no_monotone_path;
-    /* No switch is displaced once cycle searches have visited this number of channels (graph.visited). */
+    /* work limit: no more switches are displaced for the current LID once graph.visited exceeds this number.
+     * graph.visited counts the channels that all cycle searches so far have visited, also for earlier LIDs */
     int64_t search_budget;
     /* [2 S] list of the SL changes in the present attempt to find a path: switch and earlier SL of each change */
     saved_entry *changed_sls;
     int32_t changed_sl_count; /* number of elements in `changed_sls` */
-    saved_entry *kept;     /* [S] entries and SLs towards the current LID as they were before the repair of this LID */
-    int32_t saved_count;   /* number of elements in `kept` */
+    saved_entry *kept;   /* [S] entries and SLs towards the current LID as they were before the repair of this LID */
+    int32_t saved_count; /* number of elements in `kept` */
     /* [S] by switch: number of the attempt (see `column`) in which the switch's entry was last saved in `kept` */
     int32_t *touched;
     /* number of the present attempt to repair an LFT column, for comparison with the elements of `touched`.  (`stamp`
      * also increases when a column is visited without a repair) */
     int32_t column;
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
-    /* [C] in the order of the channels in the array `into` of the fabric: switch where the channel begins */
+    /* [C] in the order of the array `into` of the fabric: switch where each channel begins.  (`into` has the channels
+     * sorted by the switch that they enter.) */
     int32_t *into_src;
-    /* [C] in the order of the channels in the array `into` of the fabric: out-port of the channel */
+    /* [C] in the order of the array `into` of the fabric: out-port of each channel */
     uint8_t *into_port;
     /* [L] by LID: pointer to a copy of the LFT column of the LID, an array [S]; NULL: not copied.  In `lft`, the
      * entries of a column are far apart in memory.  The copy makes a search through a column faster. */
@@ -148,11 +150,11 @@ typedef struct {
     /* [L] by LID: pointer to an array [S], which has for each switch the number of neighbours that send directly to the
      * switch towards the LID; NULL: not counted */
     uint16_t **senders;
-    /* [L] by LID: number of switches in all subtrees that were listed with the copied column.  When this number exceeds
-     * a quarter of S, `senders` is filled for the LID. */
+    /* [L] by LID: total size of all subtrees that were listed with the copied column.  When this size exceeds a quarter
+     * of S, `senders` is filled for the LID. */
     int32_t *listed;
-    /* [S] VLs, as bits, on which each switch replies to requests; NULL: no replies are considered, or the VLs depend on
-     * the current LID */
+    /* [S] by switch: VLs, as bits, on which the switch replies to requests; NULL: no replies are considered, or the VLs
+     * depend on the current LID */
     uint16_t *reply_vls;
     load_change *load_changes; /* [load_room] changes of the load while the current LID was repaired */
     int32_t load_count;        /* length of `load_changes` */
@@ -162,7 +164,8 @@ typedef struct {
     /* [S + 256; `slots` more if prepares_sls may be set] CDG edges that one call of ibn_repair_fits tests and adds: up
      * to S on a path, and one for each of up to 256 neighbours that send to the path's first switch */
     acyclic_step *steps;
-    /* [as many as `steps`] by number of a CDG edge: the edge is in `steps` if its element equals step_stamp */
+    /* [as many as `steps`] by number of a CDG edge: the edge is in `steps` if its element equals step_stamp; used only
+     * in prepare_sls.c */
     int32_t *listed_step, step_stamp;
     /* added: CDG edges that the present attempt to find a path has added.  The array has room for all elements of
      * `steps` on each of MOST_VLS VLs.
@@ -188,7 +191,9 @@ typedef struct {
     int64_t parts_budget;
     /* [S] in the order of `queue`: VL to which the switch's packets move, or KEEPS_VL, NEEDS_VL or DEFERRED */
     int8_t *new_vl;
-    /* [S] in the order of `queue`: set of the flags BEHIND, ITSELF and TAKEN, which split_subtree.c explains */
+    /* [S] in the order of `queue`: flags, used while a subtree is split over VLs.  BEHIND and ITSELF state which
+     * packets at the switch need another VL.  TAKEN states whether a CDG edge was just added for the switch (see
+     * split_subtree.c) */
     uint8_t *needs;
     /* [MOST_DEFERRED] switches that were detached from their subtree and are repaired later, with their earlier
      * entries */

@@ -7,7 +7,8 @@
 
 /* Message between CAs. */
 typedef struct {
-    int32_t tag, /* number of the request's flow, and type of the message (see TYPE_BITS in replies.h) */
+    int32_t tag, /* low TYPE_BITS bits (see replies.h): number of the flow that sent the request to which the message
+                  * belongs; higher bits: type of the message */
         lid;     /* LID of the destination */
 } ibn_message;
 

@@ -54,7 +54,8 @@ typedef struct {
         detect,         /* time in ticks after which a message may be rescued; 0: never */
         step,           /* time in ticks that the token takes from CA to CA */
         token_free,     /* tick at which the token was released; -1: a CA holds the token */
-        answered, backed_off, rescued; /* numbers of replies, back-offs and rescues */
+        /* Numbers of replies that have arrived, of requests that a back-off answered, and of messages rescued. */
+        answered, backed_off, rescued;
     int32_t *lid,       /* [requests] LID of the CA that sends a flow's requests */
         *outstanding,   /* [requests] number of requests of each flow that have no reply yet */
         *ca_lid,        /* [cas] LID of each CA that has outlets (see ibn_outlet), in the order of the token */

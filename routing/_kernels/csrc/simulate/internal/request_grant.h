@@ -121,7 +121,10 @@ typedef struct {
     int64_t mask_words;        /* number of 64-bit words in a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */
     grant_segment *segments;   /* [segments_made] segments, in use or free */
-    int32_t packets_made, packet_free, segments_made, segment_free;
+    int32_t packets_made, /* number of packets for which memory is allocated */
+        packet_free,      /* first unused packet, or IBN_NONE */
+        segments_made,    /* number of segments for which memory is allocated */
+        segment_free;     /* first unused segment, or IBN_NONE */
 } request_grant;
 
 #define GRANT_SETTINGS 18

@@ -29,13 +29,13 @@ enum {
     EV_PAUSE,
     /* First kind whose events are sorted.  In each tick, the events of earlier kinds in this enum are handled first.
      * Within one of these kinds, the events are handled in any order.  Then the events of EV_LATER and of each later
-     * kind are sorted and handled.  Exception: with pauses, EV_FREED events are handled last. */
+     * kind are sorted and handled.  Exception: with pauses, EV_FREED events are handled after all other events. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
     /* Kind of event: one of the two effects of a rule of Deadlock Breaker ends.  Subject: the output VC of the rule.
-     * Value: the input VC of the rule, if its buffer loses the added room; IBN_NONE, if the output VC serves all inputs
-     * again. */
+     * Value: if the room that the rule has added to a buffer is removed, the VC of this buffer (the input VC of the
+     * rule); if the output VC serves all inputs again, IBN_NONE. */
     EV_RULE_END,
     /* Kind of event: a control message of a breaker reaches the other end of its channel.  Subject: the message. */
     EV_CONTROL,
@@ -124,8 +124,8 @@ typedef struct {
 
 /* A packet of the simulation.  The struct fills one cache line. */
 typedef struct {
-    /* tick at which the message of the packet was due.  With PROCESS_PERSISTENT, a flow begins each message as soon as
-     * it has sent the previous one, so no message has a due time: tick at which the message began */
+    /* tick at which the message of the packet was due.  A flow with PROCESS_PERSISTENT begins each message as soon as
+     * it has sent the previous one.  Such a message has no due time, so this is the tick at which it began */
     int64_t born,
         entered,  /* tick at which the packet began to leave its CA */
         ready,    /* first tick at which the device that holds the packet could forward the packet's head */
@@ -157,9 +157,9 @@ typedef struct {
         /* largest value that `fctbs` may reach with the credits that have arrived (InfiniBand: FCCL); a counter that
          * wraps around */
         fccl;
-    /* While sim->plain is 1, a run does not keep the next three fields up to date.  Instead, count_blocks of read.c
-     * sets them before they are read.  Until then, crossbars with a limit count packets only when they are sent, so the
-     * fields may wrap around. */
+    /* The fast code (sim->plain is 1) does not keep the next three fields up to date.  Instead, count_blocks of read.c
+     * computes their values before they are read.  Until then, the values have no meaning and may wrap around: with
+     * the option speedup, they change when a packet is sent, but not when it arrives. */
     int32_t held,   /* number of blocks in the receiver's buffer whose packets have not begun to leave */
         flying,     /* number of blocks that were sent and have not reached the buffer yet */
         returning;  /* number of blocks whose packets have begun to leave the buffer, but whose credits have not reached
@@ -314,7 +314,7 @@ typedef struct {
         start,          /* first tick at which a message of the flow may begin */
         stop,           /* tick from which on no message of the flow begins */
         messages,       /* largest number of messages that the flow sends */
-        slot,           /* length of a slot in ticks, used with PROCESS_BERNOULLI */
+        slot,           /* with PROCESS_BERNOULLI: length of a slot in ticks; in a slot, at most one message is due */
         window;         /* largest number of packets of the flow that may be in flight at one time */
     /* mean: with PROCESS_POISSON, mean number of ticks between messages; with PROCESS_BURSTY, number of ticks between
      * the messages of a burst; unused with other processes.
@@ -327,8 +327,8 @@ typedef struct {
     uint64_t key;         /* key of the stream of random numbers that the flow uses */
     int64_t made,         /* number of messages that have begun */
         due,              /* tick at which the next message of the flow is due */
-        born,             /* tick at which the message that the flow sends now was due; with PROCESS_PERSISTENT: at
-                           * which it began */
+        born,             /* tick at which the message that the flow sends now was due; with PROCESS_PERSISTENT: tick
+                           * at which this message began */
         slots;            /* with PROCESS_BERNOULLI: number of the next message's slot, counted from 1 */
     double clock;         /* due time of the next message in ticks after `start`, with fractions of a tick */
     int32_t left,         /* number of bytes of the current message that are not in a packet yet */
@@ -409,7 +409,8 @@ struct ibn_sim {
         *ca_sl2vl,       /* [16] VL that CAs assign to each SL */
         *sl,             /* [sl_rows][lids] SL of packets to each LID; ibn_flow.sl_row is the row that holds for the
                           * packets of a flow */
-        /* [switches][switches] hops between switches; empty if no port uses the breaker Loop Breaker */
+        /* [switches][switches] number of hops from each switch to each switch; empty if no port uses the breaker Loop
+         * Breaker */
         *distance;
     int32_t *lid_switch, /* [lids] switch that delivers each LID, or -1 */
         *lid_device;     /* [lids] device that owns each LID, or -1 */
@@ -426,7 +427,7 @@ struct ibn_sim {
         *release;         /* [channels] number of ticks for which a rule of Deadlock Breaker is in force */
     /* [channels] number of packets dropped in a row at the head of queues after which a VL is stalled, 0: never */
     int32_t *stall_count,
-        *breaker,         /* [channels] deadlock breaker of the port, one of BREAKER_... */
+        *breaker,         /* [channels] deadlock breaker of the port that sends on each channel, one of BREAKER_... */
         *extra;           /* [channels] number of blocks that a rule of Deadlock Breaker adds to a buffer */
     uint8_t *vlarb;       /* [arbiters][260] VL arbitration tables in the format of ibn_simulate_options */
 
@@ -484,8 +485,9 @@ struct ibn_sim {
         later_room,      /* number of events that fit into `later` */
         touches,         /* number of channels in `touched` */
         checks;          /* number of VCs in `to_check` */
-    /* 1: the simulation has flow control packets or pauses.  So when room becomes free, an EV_FREED event at the
-     * receiver comes first.  0: an EV_CREDIT event at the sender follows directly */
+    /* 1: when room in a buffer becomes free, an EV_FREED event takes place at the receiver.  The sender learns of the
+     * room later, by a flow control packet or a resume message.  0: an EV_CREDIT event at the sender takes place
+     * instead, without an EV_FREED event */
     int32_t freed_first;
     /* number of pending events that can make data move, plus number of VCs whose credits wait for the next flow control
      * packet.  If the sum is 0 while packets are in flight, the simulation is at a standstill. */
@@ -502,7 +504,8 @@ struct ibn_sim {
     int64_t logged,       /* number of rows that were written to the log */
         log_room,         /* number of rows of the log for which memory is allocated */
         log_lost,         /* number of rows that were not written because the log is full */
-        picks;            /* number of random numbers that deadlock breakers have drawn */
+        picks;            /* number of random numbers that deadlock breakers have drawn to choose VCs or channels;
+                           * random identifiers of VCs are not counted */
     int failed;           /* 1: memory has run out, 3: a mechanism is unknown, else 0 */
 
     /* The next fields are totals since the start of the simulation. */
@@ -596,8 +599,8 @@ static inline uint32_t ibn_simulate_first_event(uint32_t place)
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
 
-/* Return the index after the last event of the batch before a given batch in the same linked list, or 0 if no batch comes
- * before.  `first` is the index of the first event of the given batch. */
+/* Return the index after the last event of the batch that comes before a given batch in the same linked list.  Return 0
+ * if no batch comes before.  `first` is the index of the first event of the given batch. */
 static inline uint32_t ibn_simulate_end_before(const ibn_sim *sim, uint32_t first)
 {
     uint32_t before = (uint32_t)sim->event[first - 1].subject;
@@ -606,8 +609,8 @@ static inline uint32_t ibn_simulate_end_before(const ibn_sim *sim, uint32_t firs
 
 /* Free a batch of events, and go to the batch before it in the same linked list.
  *
- * `place` is the index after the last event of the batch.  Return the index after the last event of the batch before it,
- * or 0 if no batch comes before. */
+ * `place` is the index after the last event of the batch to free.  Return the index after the last event of the batch
+ * before it, or 0 if no batch comes before. */
 static inline uint32_t ibn_simulate_batch_before(ibn_sim *sim, uint32_t place)
 {
     uint32_t b = (place - 1) / IBN_BATCH, before = ibn_simulate_end_before(sim, b * IBN_BATCH + 1);

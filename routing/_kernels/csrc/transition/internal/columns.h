@@ -15,7 +15,8 @@ typedef struct {
     void (*trace)(column_worker *worker, int32_t column);
     size_t dep_size;  /* number of bytes of worker->dep */
     size_t flow_size; /* number of bytes of worker->flow */
-    uint8_t *loops;   /* [N]: output, whether the entries of each of the N columns can form a forwarding loop */
+    /* [K]: output, for each LFT column: whether its old and new entries can together form a forwarding loop */
+    uint8_t *loops;
 } column_trace;
 
 /* State of one thread. */

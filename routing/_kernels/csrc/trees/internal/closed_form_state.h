@@ -14,9 +14,10 @@ typedef struct {
     const ibn_tree_lids *lids;
     int32_t threads;
     uint8_t *lft; /* [S, L] out-port of each switch towards each LID */
-    /* [3] number of entries, towards LIDs with flow, that the closed form has left open for the search; number of
-     * entries that were filled at the end, are at leaves and lead to LIDs at leaves; number of LIDs without a top
-     * switch */
+    /* [3] numbers that the caller gets.
+     * counts[0]: entries towards LIDs with flow that the closed form has left open for the search.
+     * counts[1]: entries of leaves towards LIDs at leaves that were filled at the end (closed_form_fill.c).
+     * counts[2]: LIDs without a top switch. */
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] by switch: its number among the top switches, -1: not a top switch */

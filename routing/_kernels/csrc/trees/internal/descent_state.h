@@ -63,8 +63,10 @@ typedef struct {
     int32_t *turn_first; /* [S] index in `turn` of the first turn at each switch */
     descent_path *path;  /* [S] path of each switch to the destination whose tree is being computed */
     uint8_t *next; /* [D, S] by destination and switch: index of the chosen next channel among the switch's channels */
-    descent_paths *paths;  /* [roots] by root: the channels by which each switch may send towards the root */
-    int32_t *root_row;     /* [S] index in `paths` of each root; -1: the switch delivers no destination with flow */
+    descent_paths *paths; /* [roots] for each root: the channels by which each switch may send towards this root */
+    /* [S] by switch: the index in `paths` at which the paths to this switch are stored; -1: the switch delivers no
+     * destination with flow, so it is not a root */
+    int32_t *root_row;
     int32_t *lmc_group_of; /* [D] index of each destination's LMC group (all LIDs of one end port) */
     int32_t *sequence;     /* [S] switches in the order of options->position */
     int32_t *shuffled;     /* [S] scratch: indices of the switches at one distance from the root, in random order */
@@ -77,8 +79,14 @@ typedef struct {
     int is_first;
     int32_t digit;   /* in the first pass: index, in the order of the pass, of the destination that is routed now */
     uint8_t *before; /* [S] scratch: copy of a destination's tree that has been removed */
-    double discount, price; /* discount and price in this pass, see ibn_descent_options */
-    uint64_t random;        /* state of the random generator */
+    /* Values for the present pass (ibn_descent_options has them for all passes), or for the attempts to lower the peak
+     * utilisation after the last pass.
+     *
+     * discount: fraction, from 0 to 1, of the weight of two flows.  If both flows use the same two channels in a row,
+     * this fraction is left out of the cost at the first of these channels.
+     * price: cost of a unit of utilisation above a channel's ceiling. */
+    double discount, price;
+    uint64_t random; /* state of the random generator */
     /* allocation of all arrays above, except arrays that the caller or a tree_survey owns */
     array_list arrays;
 } descent_t;

@@ -24,15 +24,16 @@ typedef struct {
     const ibn_balance_options *options;
     uint8_t *next; /* [D, S] by destination and switch: index of the chosen next channel among the switch's channels */
     uint16_t *distance; /* [roots, S] hops from each switch to each root; used only by the rule of shortest paths */
-    /* [roots, S] switches, sorted by hops to each root; -1 after the last switch from which the root can be reached */
+    /* [roots, S] for each root: the switches from which the root can be reached, sorted by hops; -1 after the last
+     * one */
     int32_t *by_distance;
     /* [S] by switch: its row in `distance` and `by_distance`; -1: the switch is not a root, because it delivers no
      * destination */
     int32_t *root_row;
-    /* [layers, S] switches, sorted by position in each switch order; used only by the up/down rule */
+    /* [layers, S] for each switch order: the switches, sorted by their positions; used only by the up/down rule */
     int32_t *sequence;
-    /* [C + 1] by channel: number of the first CDG edge that leads from the channel; used only by the rule of allowed
-     * turns */
+    /* [C + 1] for each channel: number of the first CDG edge (turn) from the channel to a next channel; used only by
+     * the rule of allowed turns */
     int32_t *turn_first;
     /* [S] root of the spanning tree to which each switch belongs; used only by the rule of allowed turns */
     int32_t *part;
@@ -53,7 +54,8 @@ typedef struct {
     double *load;   /* [C] flow on each channel */
     double *weight; /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + cost of a hop */
     double inverse_peak; /* 1 / max(1, highest utilisation of a channel) at the last merge of the two accounts */
-    /* amount by which this account has changed the sum of all channel costs since the last merge of the two accounts */
+    /* total change of all channel costs by this account since the last merge of the two accounts; it shows whether a
+     * new tree is better than the old tree */
     double potential;
     /* [S] cost of each switch's path at the time when the path was chosen, or when flow was last added to the path */
     double *cost;
@@ -98,8 +100,8 @@ static inline double ibn_trees_peak_utilisation(const ibn_network *net, const do
     return peak;
 }
 
-/* Add flow to a channel, and update the cost of the channel.  Add the change of this cost to account->potential, the
- * change of the sum of all channel costs. */
+/* Add flow to a channel, and update the cost of the channel.  Add the change of this cost to account->potential, which
+ * is the total change of all channel costs since the last merge of the two accounts. */
 static inline void ibn_trees_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
 {
     account->load[channel] += flow;
@@ -166,16 +168,19 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
  * hop.  The rule of shortest paths does not add this cost. */
 #define SIBLING_COST 0.1
 
-/* A possible next hop of a switch.  Next hops are compared by `rank` (not the rank of a channel in
- * ibn_balance_options), and if their ranks are equal, by `cost`; the lowest value is the best one.  `cost` is the cost
- * of the path.  With the rule of shortest paths, `rank` is the number of other LIDs of the destination's end port that
- * have this next hop.  With the up/down rule, `rank` is `cost` plus SIBLING_COST for each of these other LIDs. */
+/* A possible next hop of a switch.  The next hop with the lowest `rank` is the best one.  Of next hops with equal
+ * ranks, the next hop with the lowest `cost` is the best one.
+ *
+ * rank: with the rule of shortest paths, the number of other LIDs of the destination's end port that have this next
+ * hop; with the up/down rule, `cost` plus SIBLING_COST for each of these LIDs.  (This is not the rank of a channel in
+ * ibn_balance_options.)
+ * cost: cost of the path that begins with this next hop. */
 typedef struct {
     int32_t channel;
     double rank, cost;
 } candidate_t;
 
-/* Set the next hop of switch u to channel choice.channel, and store the cost of its path. */
+/* Make channel choice.channel the next hop of switch u, and store the cost of u's path. */
 static inline void ibn_trees_set_next_hop(const job_t *job, load_account *account, uint8_t *next, int32_t u,
                                           candidate_t choice)
 {
