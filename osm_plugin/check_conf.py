@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from osm_plugin.bundle_engine import plugin_engines
-from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
+from osm_plugin.config import (
+    ENGINE_OPTIONS,
+    WRITTEN_FILES,
+    PluginConfig,
+    config_path,
+    overwritten_files,
+    read_config,
+)
 from osm_plugin.installed import opensm_program
 from osm_plugin.opensm_conf import FOREIGN, OpensmConf, settings_in, take_over
 from osm_plugin.options import port_classes
@@ -168,7 +175,14 @@ def check_configuration(
         for check in (_named_files, _engine_values, _class_values, _written_files, _shadow):
             findings += check(config, file)
     if opensm_conf is not None:
-        findings += _opensm_conf(config, path, _Conf.read(opensm_conf, prefix))
+        conf = _Conf.read(opensm_conf, prefix)
+        if named is not None:
+            # The worker only appends to its log, so OpenSM's log can be the same file.
+            named_there = {key: value for key, value in conf.settings.items() if value[:1] == "/" and key != "log_file"}
+            read = {f"{key} of opensm.conf": Path(value) for key, value in named_there.items()}
+            errors = overwritten_files(config, {**read, "opensm.conf": opensm_conf}, file)
+            findings += [Finding(True, str(error)) for error in errors]
+        findings += _opensm_conf(config, path, conf)
     return findings
 
 
@@ -205,7 +219,7 @@ def _engine_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
 
 
 def _written_files(config: PluginConfig, file: Toml) -> Iterator[Finding]:
-    for key in ("log_file", "state_file", "status_file", "metrics_file"):
+    for key in WRITTEN_FILES:
         name = getattr(config, key)
         if not isinstance(name, str):
             continue
@@ -214,6 +228,8 @@ def _written_files(config: PluginConfig, file: Toml) -> Iterator[Finding]:
         elif not Path(name).parent.is_dir():
             folder = Path(name).parent
             yield _wrong(file, f"{key}: {folder}: there is no such folder (create it, or name another folder)", key)
+        elif not Path(name).is_file() and Path(name).exists() and (key != "log_file" or not name.startswith("/dev/")):
+            yield _wrong(file, f"{key}: {name}: is not a regular file (name a file)", key)
 
 
 def _class_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from osm_plugin.silent_files import real_paths
 from routing.class_settings import CLASS_LABELS, SETTINGS
 from routing.engines.base import OPTIONS
 from routing.errors import InputError, ParseError
@@ -46,6 +47,9 @@ CLASS_KEYS: Mapping[str, tuple[type, ...]] = {setting.key: setting.types for set
 
 CLASS_FILES = tuple(setting.key for setting in SETTINGS if setting.is_file)
 """Settings of port classes that name a file."""
+
+WRITTEN_FILES = ("log_file", "state_file", "status_file", "metrics_file")
+"""Keys of the configuration that name a file which the plugin writes."""
 
 _NO_TABLES: Mapping[str, Mapping[str, Any]] = {}
 
@@ -243,7 +247,8 @@ def read_config(path: Path | None) -> PluginConfig:
     Raises
     ------
     InputError
-        The file cannot be read, is not UTF-8 or not TOML, or has an unknown key or a value out of range.
+        The file cannot be read, is not UTF-8 or not TOML, or has an unknown key or a value out of range.  Or the plugin
+        would overwrite one of its files with another one.
     """
     if path is None:
         return PluginConfig()
@@ -254,9 +259,27 @@ def read_config(path: Path | None) -> PluginConfig:
     config = _checked(found, file)
     # A relative path starts at the folder of the configuration, since the worker has another working directory.
     folder = path.absolute().parent
-    written = {(key,): getattr(config, key) for key in ("log_file", "state_file", "status_file", "metrics_file")}
+    written = {(key,): getattr(config, key) for key in WRITTEN_FILES}
     named = {keys: name for keys, name in written.items() if isinstance(name, str)} | config.files
-    return config.with_files({keys: folder / name for keys, name in named.items()})
+    config = config.with_files({keys: folder / name for keys, name in named.items()})
+    read = {".".join(filter(None, keys)): name for keys, name in config.files.items()}
+    _raise_if_any([*overwritten_files(config, {"this configuration file": path, **read}, file)])
+    return config
+
+
+def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml) -> Iterator[ParseError]:
+    """Yield an error for each file that the plugin writes although it also writes or reads this file for another use.
+
+    ``config`` is the content of ``file``.  ``read`` has files that are only read.  Its keys describe these files.
+    """
+    names = (config.log_file, config.state_path, config.status_path, config.metrics_file)
+    written = {key: Path(name) for key, name in zip(WRITTEN_FILES, names, strict=True) if name is not None}
+    real = real_paths([*read.values(), *written.values()])
+    uses = {real[path]: use for use, path in read.items()}
+    for key, path in written.items():
+        if (other := uses.setdefault(real[path], key)) != key:
+            where = key if key in file.table else other
+            yield file.error(f"{key}: {path}: is also {other}", where, remedy="name another file")
 
 
 def _text(path: Path) -> str:
@@ -315,10 +338,13 @@ def _checked(found: dict[str, Any], file: Toml) -> PluginConfig:
                 errors.append(file.error(f"'{'.'.join(where)}' is not a table", *where))
                 del tables[section][name]
     config = PluginConfig(**found, **tables)
-    errors += _value_errors(config, file)
+    _raise_if_any([*errors, *_value_errors(config, file)])
+    return config
+
+
+def _raise_if_any(errors: Sequence[ParseError]) -> None:
     if errors:
         raise errors[0] if len(errors) == 1 else ConfigErrors(errors)
-    return config
 
 
 def _drop_invalid(

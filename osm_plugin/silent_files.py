@@ -15,6 +15,25 @@ ANSWER_SECONDS = 1.0
 """Number of seconds for which a sweep waits for files."""
 
 
+def real_paths(files: Iterable[Path]) -> dict[Path, str]:
+    """Return the absolute path of each file, in which symbolic links are followed.
+
+    If a file system does not answer in time, the symbolic links of some files are not followed.
+    """
+    files = list(files)
+    found = {path: os.path.normpath(path.absolute()) for path in files}
+
+    def follow() -> None:
+        for path in files:
+            found[path] = os.path.realpath(path)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    # The thread that reads the configuration calls this function, and itself has only ANSWER_SECONDS.
+    thread.join(ANSWER_SECONDS / 2)
+    return dict(found)
+
+
 def not_answered(path: Path) -> InputError:
     """Return the error for a file whose file system does not answer."""
     return InputError(f"has not answered for {ANSWER_SECONDS:g} s", path=path)

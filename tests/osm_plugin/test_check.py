@@ -1,6 +1,7 @@
 """Check ``ibnue plugin check``: a configuration and opensm.conf together."""
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -165,13 +166,28 @@ def test_an_error_in_opensm_conf_has_file_and_line(files, old, new, line):
         ("log_file = 'none/worker.log'", "none: there is no such folder (create it, or name another folder)"),
         ("state_file = 'none/state.npz'", "state_file: "),
         ("metrics_file = 'none/ibnue.prom'", "metrics_file: "),
+        ("metrics_file = '/dev/full'", "ibnue.toml:1: metrics_file: /dev/full: is not a regular file (name a file)"),
+        ("log_file = 'pipe'", "pipe: is not a regular file (name a file)"),
+        ("status_file = 'ibnue.toml'", "ibnue.toml: is also this configuration file (name another file)"),
+        ("log_file = 'opensm.conf'", "ibnue.toml:1: log_file: {}/opensm.conf: is also opensm.conf (name another file)"),
+        ("status_file = 'roots'", "roots: is also root_guid_file of opensm.conf (name another file)"),
         ("[engine]\nroots = ['sw0']", "ibnue-nue would route nothing: nue has no roots (leave them out, or use updn)"),
     ],
 )
-def test_a_wrong_configuration(files, text, complaint):
+def test_a_wrong_configuration(files, text, complaint, tmp_path):
     files[0].write_text(text)
+    files[1].write_text(files[1].read_text() + f"root_guid_file {tmp_path / 'roots'}\n")
+    (tmp_path / "roots").write_text("0x1\n")
+    os.mkfifo(tmp_path / "pipe")
     (line,) = wrong(files)
-    assert complaint in line
+    assert complaint.format(tmp_path) in line
+
+
+@pytest.mark.parametrize("log", ["/dev/null", "opensm.log"])
+def test_the_log_can_be_a_device_or_opensms_log(files, tmp_path, log):
+    files[0].write_text(f"log_file = '{log}'\n")
+    files[1].write_text(files[1].read_text() + f"log_file {tmp_path / 'opensm.log'}\n")
+    assert check_configuration(*files) == []
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from osm_plugin.config import ENGINE_KEYS, PluginConfig, config_path, read_config
+from osm_plugin.config import ENGINE_KEYS, ConfigErrors, PluginConfig, config_path, read_config
 from osm_plugin.worker_process import PRELUDE, clean_environment
 from routing.engines.base import EngineOptions
 from routing.errors import InputError
@@ -85,6 +86,50 @@ def test_errors_are_reported_in_one_line_with_the_file(tmp_path, text, complaint
     with pytest.raises(InputError, match=complaint) as raised:
         read_config(path)
     assert str(raised.value).startswith(f"{path}:{text.count(chr(10)) + 1}: ") and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("status_file = 'ibnue.toml'", "2: status_file: {0}/ibnue.toml: is also this configuration file ("),
+        ("log_file = 'new/../link'", "2: log_file: {0}/new/../link: is also this configuration file ("),
+        ("state_file = 's'\nmetrics_file = './s'", "3: metrics_file: {0}/s: is also state_file (name another file)"),
+        ("metrics_file = 's'\nlog_file = '{0}/s'", "2: metrics_file: {0}/s: is also log_file (name another file)"),
+        ("state_file = 'ibnue-status.json'", "2: status_file: {0}/ibnue-status.json: is also state_file (name"),
+        ("bundle = 'b'\nstate_file = 'b'", "3: state_file: {0}/b: is also bundle (name"),
+        ("policies = 'b'\nlog_file = 'b'", "3: log_file: {0}/b: is also policies (name"),
+        ("metrics_file = 'b'\n[engine]\nroot_guid_file = 'b'", "2: metrics_file: {0}/b: is also engine.root_guid_file"),
+        ("log_file = 'b'\n[classes.storage]\nguid_file = 'b'", "2: log_file: {0}/b: is also classes.storage.guid_file"),
+    ],
+)
+def test_a_file_that_the_plugin_writes_is_no_other_file(tmp_path, text, complaint):
+    path = tmp_path / "ibnue.toml"
+    path.write_text(f"\n{text.format(tmp_path)}")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "link").symlink_to("ibnue.toml")
+    with pytest.raises(InputError) as raised:
+        read_config(path)
+    assert str(raised.value).startswith(f"{path}:{complaint.format(tmp_path)}")
+
+
+def test_each_file_that_would_overwrite_another_one_is_reported(tmp_path):
+    path = tmp_path / "ibnue.toml"
+    path.write_text("status_file = 'ibnue.toml'\nlog_file = 'ibnue.toml'\nstate_file = 's'\nmetrics_file = 's'\n")
+    with pytest.raises(ConfigErrors) as raised:
+        read_config(path)
+    assert [error.line for error in raised.value.errors] == [1, 2, 4]
+
+
+def test_symbolic_links_on_a_silent_file_system_are_not_followed(tmp_path, monkeypatch):
+    path, answers = tmp_path / "ibnue.toml", threading.Event()
+    path.write_text("status_file = 's'\nmetrics_file = 'm'\n")
+    monkeypatch.setattr("osm_plugin.silent_files.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("os.path.realpath", lambda name: (answers.wait(), name)[1])
+    assert read_config(path).status_path == tmp_path / "s"
+    path.write_text("status_file = 's'\nmetrics_file = 'x/../s'\n")
+    with pytest.raises(InputError, match="is also status_file"):
+        read_config(path)
+    answers.set()
 
 
 @pytest.mark.parametrize(
