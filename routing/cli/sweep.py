@@ -21,7 +21,7 @@ from routing.cli.param_types import Number
 from routing.cli.report_options import report_options, write_reports
 from routing.cli.sweep_report import Report, page_of, show
 from routing.errors import OptionError
-from routing.numerals import count_noun, parse_decimal
+from routing.numerals import DIGITS, count_noun, parse_decimal
 
 if TYPE_CHECKING:
     from routing.sweep.executors import Workers
@@ -42,7 +42,7 @@ def all_or_number(text: str) -> int | str:
     number = text if text == "all" else parse_decimal(text)
     if number is not None:
         return number
-    raise click.BadParameter(f"{text!r} is neither a number nor all")
+    raise click.BadParameter(f"{text!r} is neither all nor a number of at most {DIGITS} digits")
 
 
 @click.command()

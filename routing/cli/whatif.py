@@ -29,7 +29,7 @@ from routing.cli.param_types import Number
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import ENGINES
 from routing.errors import OptionError
-from routing.numerals import count_noun, parse_decimal, per_second
+from routing.numerals import DIGITS, count_noun, parse_decimal, per_second
 
 if TYPE_CHECKING:
     from routing.draw.report import Report
@@ -48,12 +48,10 @@ def all_or(text: str) -> int:
 
     A number means that this many links, switches or CAs are chosen at random.  The result for ``all`` is -1.
     """
-    if text == "all":
-        return -1
-    number = parse_decimal(text)
-    if number is not None:
-        return number
-    raise click.BadParameter(f"{text!r} is neither all nor a number")
+    number = -1 if text == "all" else parse_decimal(text)
+    if number is None:
+        raise click.BadParameter(f"{text!r} is neither all nor a number of at most {DIGITS} digits")
+    return number
 
 
 def sample(text: str) -> tuple[int, int | None, float | None]:

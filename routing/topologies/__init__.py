@@ -270,7 +270,7 @@ def _parse(arg: str, topology: Topology) -> list[int]:
     # number.
     numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]
     if max(numbers) > LARGEST_ARGUMENT:
-        raise _usage(topology, f"{max(numbers)} is more than any subnet holds")
+        raise _usage(topology, f"{parts[numbers.index(max(numbers))]} is more than any subnet holds")
     return numbers
 
 

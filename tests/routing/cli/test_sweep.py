@@ -223,7 +223,7 @@ def test_specs_that_are_none(text, word, tmp_path, monkeypatch):
         (["ring:4", "--seeds", "1-99999999999"], "'1-99999999999' means over 1,000,000 seeds"),
         (["ring:4", "--links", "5"], "5 single links, and ring-4 has 4 (use all"),
         (["ring:5", "ring:4", "--switches", "5"], "5 single switches, and ring-4 has 4 (use all"),
-        (["ring:4", "--links", "9" * 5000], "neither a number nor all"),
+        (["ring:4", "--links", "9" * 5000], "neither all nor a number of at most 18 digits"),
         (["ring:4", "--random", "9" * 5000], "is not a sample"),
         (["ring:4", "--random", "5:99"], "99 random faults"),
         (["ring:4", "--random", "5", "--kinds", "weather"], "weather"),

@@ -218,7 +218,7 @@ def test_a_share_is_at_least_one_thing():
         (["--random", "1:99"], "99 random faults, and torus-3x3 has 18"),
         (["--random", "1000001"], "1000001 scenarios (use 0 to 1,000,000)"),
         (["--random", "9" * 5000], "is not a sample"),
-        (["--links", "9" * 5000], "neither all nor a number"),
+        (["--links", "9" * 5000], "neither all nor a number of at most 18 digits"),
         (["--links", "99"], "99 random faults"),
         (["--fault", "sw0.9/1"], "no device 'sw0.9' (did you mean sw0."),
         (["--fault", "sw0.0/1 - sw0.1/1"], "there is no link"),

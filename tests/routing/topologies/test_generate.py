@@ -102,6 +102,7 @@ def test_multi_port_cas_of_an_xgft():
         ("torus", ["400x400"], {}, "unicast LIDs"),
         ("torus", ["9999999"], {}, "more than any subnet holds"),
         ("torus", ["99999"], {}, "more than any subnet"),
+        ("torus", ["4x" + "9" * 23], {}, f"{'9' * 23} is more than any subnet holds"),
         ("torus", ["4x4"], {"lmc": 8}, "LMC"),
         ("torus", ["20x20"], {"lmc": 7}, "LMC"),
         ("torus", ["4x4"], {"cas": -1}, "0 to 254"),
