@@ -143,12 +143,14 @@ def vls_complaint(error: Any) -> Complaint:
 def system_complaint(error: Any) -> Complaint:
     """Return the complaint about an OSError: the file, if it is known, and the reason.
 
-    Every function that writes a file reports its own errors.  So an OSError about missing space that names no file can
-    come only from writing to standard output.
+    Every function that writes a file reports its own errors.  So an OSError that names no file, about missing space or
+    a file descriptor that is not open for writing, can come only from writing to standard output.
     """
     file = None if error.filename is None else os.fsdecode(error.filename)
     if file is None and error.errno == errno.ENOSPC:
         return Complaint("cannot be written: no space left", "standard output", remedy="free space, or write elsewhere")
+    if file is None and error.errno == errno.EBADF:
+        return Complaint("cannot be written: not open for writing", "standard output", remedy="redirect it to a file")
     if isinstance(error, PermissionError):
         return Complaint("permission denied", file, remedy="ls -ld shows who may use it")
     return Complaint(error.strerror or str(error), file)
@@ -371,12 +373,9 @@ class CommandGroup(click.Group):
             try:
                 status = report_error(error, as_json=asks_for_json(sys.argv[1:] if args is None else args))
                 sys.stdout.flush()
-            except BrokenPipeError:
+            except OSError as failed:  # Standard output cannot be written.  The error is already on standard error.
                 discard_stdout()
-                status = OUTPUT_CLOSED
-            except OSError:  # Standard output can no longer be written.  The error has been printed on standard error.
-                discard_stdout()
-                status = WRONG_USE
+                status = OUTPUT_CLOSED if isinstance(failed, BrokenPipeError) else WRONG_USE
         sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -201,7 +201,7 @@ def live(
                     state = inspect_lab(opened, fabric, action, execute(opened, action, fabric), state, fresh=fresh)
                     state = replace(state, returned=np.array_equal(state.routing.lft, start.routing.lft))
             except InputError as error:
-                if not sys.stdin.isatty():
+                if sys.stdin is None or not sys.stdin.isatty():
                     raise
                 echo_lines(*str(error).split("\n"), err=True)
                 continue

@@ -32,11 +32,11 @@ def read_actions(fabric: Fabric) -> Iterator[str]:
     ParseError
         A piped action is unknown, or the fabric does not have the device or cable.
     """
-    watched = sys.stdin.isatty()
+    watched = sys.stdin is not None and sys.stdin.isatty()
     for number in itertools.count(1):
         if watched:
             click.echo(f"({HELP})\n> ", nl=False, err=True)
-        line = sys.stdin.readline()
+        line = "" if sys.stdin is None else sys.stdin.readline()
         if not line or line.strip() in ("quit", "exit"):
             return
         if action := line.strip():

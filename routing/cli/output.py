@@ -147,8 +147,6 @@ def error_is_terminal() -> bool:
     The library rich gives the result.  Loading rich takes longer than many commands.  So rich is loaded only if
     standard error is a terminal, or if an environment variable such as FORCE_COLOR is set.
     """
-    if sys.stderr is None or sys.stderr.closed:  # The command was started without a standard error.
-        return False
     if not (sys.stderr.isatty() or os.environ.keys() & {"FORCE_COLOR", "TTY_COMPATIBLE"}):
         return False
     from rich.console import Console

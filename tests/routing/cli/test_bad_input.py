@@ -204,6 +204,46 @@ def test_a_full_standard_output_is_reported(folder, more):
     assert done.stderr == "ibnue: standard output: cannot be written: no space left (free space, or write elsewhere)\n"
 
 
+def run_closed(folder, words, closed):
+    """Run Python with some standard streams closed, as the shell words ``closed`` state."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, *words],
+        check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words", ["check torus:3x3 tables", "fabric torus:3x3 -o closed.net", "diff tables tables --json"]
+)
+def test_a_closed_standard_output_is_reported(folder, words):
+    done = run_closed(folder, ["-m", "routing.cli", *words.split()], ">&- <&-")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "ibnue: standard output: cannot be written: not open for writing (redirect it to a file)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "status"),
+    [
+        ("check torus:3x3 tables", "<&- 2>&-", 0),
+        ("check torus:3x3 text", "2>&-", 2),
+        ("check torus:3x3 text --json", ">&- 2>&-", 2),
+        ("fabric -", "<&-", 2),
+    ],
+)
+def test_closed_streams_do_not_change_the_exit_status(folder, words, closed, status):
+    done = run_closed(folder, ["-m", "routing.cli", *words.split()], closed)
+    assert done.returncode == status
+    assert done.stderr == ("" if "2>" in closed else "ibnue: standard input is closed (name a file)\n")
+
+
+def test_files_do_not_get_the_numbers_of_closed_streams(folder):
+    """Otherwise a program that a command starts could write its messages into an output file."""
+    code = "from routing.cli.__main__ import open_standard_streams as f; f(); print(open('text').fileno())"
+    assert run_closed(folder, ["-c", code], "<&- 2>&-").stdout == "3\n"
+
+
 @pytest.mark.parametrize("rate", ["1e-999999999", "-1", "0", "1/0", "1.5", "nan", "1" * 5000])
 def test_rates_of_flows_are_shares(monkeypatch, folder, rate):
     (folder / "flows.txt").write_text(f"ca0.0.0 ca1.1.0 {rate}\n")

@@ -77,6 +77,11 @@ def test_the_error_of_a_piped_action_names_its_line(monkeypatch):
         next(actions)
 
 
+def test_a_closed_standard_input_has_no_actions(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert list(read_actions(generate("ring", ["4"]))) == []
+
+
 @pytest.mark.parametrize(
     ("action", "parts"),
     [
