@@ -10,6 +10,7 @@ import os
 import pwd
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,20 @@ def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml
         if (other := uses.setdefault(real[path], key)) != key:
             where = key if key in file.table else other
             yield file.error(f"{key}: {path}: is also {other}", where, remedy="name another file")
+
+
+def line_of_option(path: Path, config: PluginConfig, engine: str, name: str) -> int | None:
+    """Return the line of the file ``path`` that sets an option of an engine for a run with the configuration
+    ``config``.
+
+    The result is None if the configuration does not set the option ``name``.  It is also None if the file has another
+    configuration now, or cannot be read.
+    """
+    with suppress(InputError):
+        if name in config.options_of(engine) and read_config(path) == config:
+            keys = (engine, name) if name in config.engine.get(engine, {}) else (name,)
+            return Toml.of(_text(path), path).line("engine", *keys)
+    return None
 
 
 def _text(path: Path) -> str:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from osm_plugin import silent_files
-from osm_plugin.config import PluginConfig, cache_folder, config_from_table, read_config
-from routing.errors import EnvironmentProblem, IbnueError, InputError, file_problem
+from osm_plugin.config import PluginConfig, cache_folder, config_from_table, line_of_option, read_config
+from routing.errors import EnvironmentProblem, IbnueError, InputError, OptionError, file_problem
 from routing.formats.atomic import atomic_write, write_text_atomically
 
 SAVED = "config.json"
@@ -232,6 +232,21 @@ class LastGood:
         solved = self._wrong[ports]
         self._wrong = {request: "" if text == solved else text for request, text in self._wrong.items()}
         return result, VALID_AGAIN if solved else ""
+
+    @contextmanager
+    def line_in_errors(self, config: PluginConfig, engine: str) -> Iterator[None]:
+        """Add the file and the line to an error about an option of an engine, if the file of ``--config`` sets the
+        option.
+        """
+        try:
+            yield
+        except OptionError as problem:
+            path, line = self._path, None
+            if path is not None and problem.path is None and problem.option and not self._silent.among([path]):
+                line = line_of_option(path, config, engine, problem.option)
+            if line is None:
+                raise
+            raise OptionError(problem.problem, path=path, line=line, remedy=problem.remedy) from None
 
     def save(self) -> None:
         """Save the last configuration that was used without an error, unless it is already saved.

@@ -58,7 +58,7 @@ def options_of(
     found = dict(config.options_of(engine) if found is None else found)
     if "budget" in found:
         if "effort" in found:
-            raise OptionError("effort and budget both set the effort", remedy="leave one out")
+            raise OptionError("effort and budget both set the effort", option="budget", remedy="leave one out")
         found["effort"] = effort_within(snapshot.fabric, found.pop("budget"))
     found.setdefault("effort", SWEEP_EFFORT)
     _check_vls(found, snapshot)
@@ -124,6 +124,7 @@ def _check_vls(found: Mapping[str, Any], snapshot: Snapshot) -> None:
         if isinstance(value, int) and value >= snapshot.data_vls + smallest:
             raise OptionError(
                 f"{name} = {value}, but OpenSM sets up {count_noun(snapshot.data_vls, 'data VL')} on this fabric",
+                option=name,
                 remedy=f"{remedy}, or lower {options}",
             )
 

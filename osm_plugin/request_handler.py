@@ -233,7 +233,8 @@ class RequestHandler:
         self._log.level = config.log_level
         job = self._job(request, config, clock)
         snapshot, start = job.snapshot, job.start
-        made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
+        with self._last_good.line_in_errors(config, job.engine.name):
+            made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
         self._record_search(start, made)
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
@@ -270,7 +271,8 @@ class RequestHandler:
         pinned = self._pinned(snapshot.fabric, config)
         engine = self._engine(str(request["engine"]) if pinned is None else pinned.kept.engine, config)
         taken = self._take_over(engine, config, snapshot)
-        options = options_of(engine.name, config, snapshot, taken.options)
+        with self._last_good.line_in_errors(config, engine.name):
+            options = options_of(engine.name, config, snapshot, taken.options)
         clock.lap("fabric")
         key = options_key(options, snapshot.fabric.port_classes)
         options = roots_there(options, snapshot.fabric) if taken.optional_roots else options

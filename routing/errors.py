@@ -79,7 +79,26 @@ class FabricError(InputError):
 class OptionError(InputError):
     """The value of an option cannot be used.  Examples are an unknown engine, a root that is not in the fabric, and
     zero VLs.
+
+    Parameters
+    ----------
+    problem, path, line, remedy
+        As for :class:`InputError`.
+    option
+        Name of the engine option, as in the plugin's configuration; None: unknown, or not an engine option.
     """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        option: str | None = None,
+        path: str | Path | None = None,
+        line: int | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.option = option
+        super().__init__(problem, path=path, line=line, remedy=remedy)
 
 
 class TableError(InputError):

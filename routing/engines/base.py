@@ -51,8 +51,11 @@ LONGER_PATHS = "takes longer paths without this option", "leave it out"
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:
     if isinstance(values, str):
-        raise OptionError(f"{values!r} is one name", remedy=f"write a list of names: [{values!r}]")
-    return tuple(map(str, values))
+        raise OptionError(f"{values!r} is one name", option="roots", remedy=f"write a list of names: [{values!r}]")
+    given = list(values)
+    if given != (texts := [str(value) for value in given]):
+        raise OptionError(f"{given} is not a list of names", option="roots", remedy=f"write {texts}")
+    return tuple(texts)
 
 
 def _are_weights(values: object) -> bool:
@@ -274,4 +277,4 @@ def refuse_unsupported(engine: Engine, options: EngineOptions) -> None:
             continue
         if getattr(options, name) not in (option.default, option.harmless):
             problem, remedy = offers.refusals.get(name, option.refusal)
-            raise OptionError(f"{engine.name} {problem}", remedy=remedy)
+            raise OptionError(f"{engine.name} {problem}", option=name, remedy=remedy)

@@ -104,9 +104,9 @@ class Option:
         """Check a value of the option.  Raise OptionError if the value has a wrong type or is out of range."""
         if not self._has_type(value):
             what = self.what or f"value of {self.name}"
-            raise OptionError(f"{value!r} is not a valid {what}", remedy=f"use {self._type_names}")
+            raise OptionError(f"{value!r} is not a valid {what}", option=self.name, remedy=f"use {self._type_names}")
         if value is not self.default and not self.fits(value):
-            raise OptionError(f"{value!r} is not a valid {self.what}", remedy=f"use {self.wanted}")
+            raise OptionError(f"{value!r} is not a valid {self.what}", option=self.name, remedy=f"use {self.wanted}")
 
     def _has_type(self, value: Any) -> bool:
         """Return whether a value has the type that the option has in TOML or in :class:`EngineOptions`.
@@ -135,7 +135,8 @@ class Option:
         except OptionError:
             raise
         except ValueError:
-            raise OptionError(f"unknown {self.name} {value!r}", remedy=f"one of {', '.join(self.words)}") from None
+            known = f"one of {', '.join(self.words)}"
+            raise OptionError(f"unknown {self.name} {value!r}", option=self.name, remedy=known) from None
 
     @property
     def wanted(self) -> str:

@@ -65,8 +65,10 @@ def _row(fabric: Fabric, root: str) -> int:
         return rows[0]
     if rows:
         guids = guids_text(fabric.switch_guid[rows].tolist())
-        raise OptionError(f"{len(rows)} switches are named {root!r}", remedy=f"name the root by its GUID: {guids}")
-    raise OptionError(f"no switch is named {root!r}", remedy="name a switch, or give its node GUID as 0x...")
+        problem, remedy = f"{len(rows)} switches are named {root!r}", f"name the root by its GUID: {guids}"
+    else:
+        problem, remedy = f"no switch is named {root!r}", "name a switch, or give its node GUID as 0x..."
+    raise OptionError(problem, option="roots", remedy=remedy)
 
 
 def _rows(fabric: Fabric, root: str) -> list[int]:

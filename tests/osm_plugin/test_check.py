@@ -158,6 +158,7 @@ def test_an_error_in_opensm_conf_has_file_and_line(files, old, new, line):
         ("[engine]\nvls = 16", "[engine]: 16 is not a valid number of data VLs (use 1 to 15, min or auto)"),
         ("[engine]\nvls = '8'", "[engine]: '8' is not a valid number of data VLs"),
         ("[engine.nue]\neffort = -1", "[engine.nue]: -1 is not a valid effort"),
+        ("[engine.updn]\nroots = [5, 'a']", "[engine.updn]: [5, 'a'] is not a list of names (write ['5', 'a'])"),
         ("[engine]\npartition = 'half'", "[engine]: 'half' is not a valid partition"),
         ("[engine]\nbudget = -1", "[engine]: budget is -1, wanted seconds from 0"),
         ("[engine]\nbudget = nan", "[engine]: budget is nan, wanted seconds from 0"),

@@ -127,7 +127,7 @@ def test_an_engine_of_opensm_routes_if_the_worker_stays_late(slow):
 
 
 def test_the_last_tables_stay_also_if_an_engine_before_the_late_one_refuses_to_route(slow):
-    refused, more = "ibnue-nue routed nothing: vls = 12", "[engine.nue]\nvls = 12\n"
+    refused, more = r"ibnue-nue routed nothing: \S+:\d+: vls = 12", "[engine.nue]\nvls = 12\n"
     with slow(2, engines="ibnue-nue,ibnue-updn,minhop", seconds=0, more=more, fast="nue") as lab:
         assert lab.sweep.engine == "ibnue-updn" and logged(lab, refused)
         sweep = sweep_with_late_worker(lab, slow.endless)

@@ -105,6 +105,46 @@ def test_the_plugins_own_roots_come_first(bench, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("tables", "place", "problem"),
+    [
+        ("[engine.updn]\nvls = 12", ":3", "vls = 12, but OpenSM sets up 8 data VLs"),
+        ("[engine]\nroots = ['nosuch']\n[engine.nue]\nvls = 3", ":3", "no switch is named 'nosuch'"),
+        ("[engine]\nvls = 2\n[engine.updn]\nroots = [5]", ":5", "[5] is not a list of names (write ['5'])"),
+        ("[engine]\npasses = 9999", ":3", "9999 is not a valid number of refinement passes"),
+        ("[engine]\neffort = 1\nbudget = 1", ":4", "effort and budget both set the effort"),
+        ("[engine]\ntorus_config = 'torus.conf'", ":3", "updn reads no torus-2QoS.conf"),
+        ("[engine.nue]\nvls = 12", "", ""),
+    ],
+)
+def test_an_error_of_an_engine_option_names_the_line_of_the_option(bench, tables, place, problem):
+    """The line is named if there is no last good configuration, and also if there is one."""
+    bench.worker = RequestHandler(bench.memory, ENGINES, Reporter(bench.links[0]), bench.config)
+    plugin_request.write_request(FABRIC, bench.memory)
+    bench.config.with_name("torus.conf").touch()
+
+    def answer(text):
+        bench.config.write_text(f"state_file = false\n{text}\n")
+        table = read_config(bench.config).to_table()
+        return bench.worker.answer({"engine": "ibnue-updn", "sequence": 7, "config": table})
+
+    refused, good, later = answer(tables), answer(""), answer(tables)
+    wanted = f"{bench.config}{place}: {problem}" if place else "fabric"
+    assert refused["note"].startswith(wanted) and refused["ok"] is not bool(place)
+    assert (good["ok"], good["warning"], later["ok"]) == (True, "", True)
+    assert later["warning"].startswith(wanted if place else "")
+    assert later["warning"].endswith("; the last good configuration is in use" if place else "")
+
+
+def test_an_error_of_an_option_that_the_file_does_not_set_names_no_line(bench):
+    bench.worker = RequestHandler(bench.memory, ENGINES, Reporter(bench.links[0]), bench.config)
+    table = {"state_file": False, "engine": {"updn": {"vls": 12}}}
+    for engine, conf, problem in (("lash", "lash_start_vl 9\n", "first_vl = 9"), ("updn", "", "vls = 12")):
+        plugin_request.write_request(FABRIC, bench.memory, conf=conf)
+        note = bench.worker.answer({"engine": f"ibnue-{engine}", "sequence": 7, "config": table})["note"]
+        assert note.startswith(f"{problem}, but OpenSM sets up 8 data VLs")
+
+
+@pytest.mark.parametrize(
     ("text", "why"), [(None, "there is no such file"), ("", "names no switch"), ("x\n", "no GUID")]
 )
 def test_a_file_of_roots_that_cannot_be_used_is_named_and_roots_are_searched_for(bench, tmp_path, text, why):
