@@ -339,7 +339,7 @@ def _remove_others(folder: Path, names: set[str]) -> None:
 
 
 def _same(good: PluginConfig, config: PluginConfig) -> bool:
-    if good.with_files(config.files) != config or set(good.files) != set(config.files):
+    if set(good.files) != set(config.files) or good.with_files(config.files) != config:
         return False
     try:
         return all(path.read_bytes() == config.files[keys].read_bytes() for keys, path in good.files.items())
