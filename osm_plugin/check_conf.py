@@ -390,12 +390,17 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Fi
 def _qos_lists(conf: _Conf) -> Iterator[Finding]:
     """Report options of opensm.conf whose value is a malformed list of VLs, or of VLs with weights.
 
-    OpenSM reads such a list only in part.
+    OpenSM reads such a list only in part.  Also report if the packets of SL 0 or of ``sm_sl`` would be discarded.
     """
     for name, value in conf.settings.items():
         for end, form, what in _QOS_LISTS:
             if re.fullmatch(end, name) and not re.fullmatch(form, re.sub(r"\s", "", value), re.ASCII):
                 yield Finding(True, f"{conf.at(name)}: OpenSM reads {name} {value} only in part (write {what})")
+        numbers = [c_number(number.strip()) for number in value.split(",")]
+        for sl in {0, c_number(conf.settings.get("sm_sl", "0"))} if name.endswith("sl2vl") else ():
+            if sl is not None and numbers[sl : sl + 1] == [15]:
+                text = f"{name} maps SL {sl} to VL 15, so its packets are discarded if the tables use one VL"
+                yield Finding(True, f"{conf.at(name)}: {text} (use VLs 0 to 14)")
 
 
 def _options_line(options: str, path: Path | None, where: str) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from routing.deadlock.proof import Proof
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.numerals import count_noun, parse_decimal
-from routing.tables import Routing
+from routing.tables import DATA_VLS, Routing
 
 CLASSES = np.dtype([("sl_for", "u1", 256), ("vl_like", "u1", 16)])
 """Record type of the SLs and VLs of the QoS classes (``ibnue_classes`` in layout.h)."""
@@ -64,8 +64,16 @@ class QosPolicy:
         """
         return SLS // max(1, len(self.sls))
 
-    def own_sl2vl_line(self, vls: int) -> str:
-        """Return a line for the log if tables with ``vls`` VLs replace SL-to-VL tables of opensm.conf; "" otherwise."""
+    def sl2vl_line(self, vls: int) -> str:
+        """Return a line for the log if ``qos_sl2vl`` does not fit tables with ``vls`` VLs; "" otherwise.
+
+        The line states that tables with several VLs replace the SL-to-VL tables of opensm.conf, or that these SL-to-VL
+        tables discard packets.
+        """
+        # Tables with one VL keep the SL-to-VL tables of opensm.conf, in which VL 15 means that packets are discarded.
+        lost = " and ".join(f"SL {sl}" for sl in self.sls or (0,) if self.sl2vl[sl] == DATA_VLS)
+        if vls == 1 and lost:
+            return f"opensm.conf: qos_sl2vl: switches discard packets with {lost}: their VL is 15 (use VLs 0 to 14)"
         if vls == 1 or self.sls or self.sl2vl == _USUAL_SL2VL:
             return ""
         return (

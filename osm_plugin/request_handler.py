@@ -398,7 +398,7 @@ class RequestHandler:
         policy = QosPolicy.of(snapshot.conf)
         classes = classes_of(snapshot.fabric, tables.routing, policy, snapshot.data_vls)
         check_classes(snapshot.fabric, classes, tables.proof, threads=threads_of(config))
-        self._log_new([line for line in (classes.line, policy.own_sl2vl_line(tables.routing.vls)) if line])
+        self._log_new([line for line in (classes.line, policy.sl2vl_line(tables.routing.vls)) if line])
         return classes
 
     def _log_new(self, lines: list[str]) -> None:

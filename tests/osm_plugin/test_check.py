@@ -230,6 +230,12 @@ def test_the_log_can_be_a_device_or_opensms_log(files, tmp_path, log):
             "qos TRUE\nqos_ca_sl2vl 0,1,2",
             "reads qos_ca_sl2vl 0,1,2 only in part (write 16 VLs from 0 to 15)",
         ),
+        (
+            "qos TRUE",
+            f"qos TRUE\nqos_ca_sl2vl {'15,' * 16}",
+            "opensm.conf:6: qos_ca_sl2vl maps SL 0 to VL 15, so its packets are discarded if the tables use one VL",
+        ),
+        ("qos TRUE", f"qos TRUE\nsm_sl 2\nqos_sl2vl 0, 0,15{',0' * 13}", "opensm.conf:7: qos_sl2vl maps SL 2 to VL"),
         ("qos TRUE", "qos TRUE\nqos_vlarb_low 0:4,1:x", "reads qos_vlarb_low 0:4,1:x only in part (write VL:WEIGHT,"),
         ("qos TRUE", "qos TRUE\nlmc 9", "lmc is 9, which OpenSM ignores (use 0 to 7)"),
         (

@@ -169,6 +169,27 @@ def test_the_policy_in_a_request():
     assert QosPolicy.of(OpensmConf.of("qos_policy_sls 1\nqos_swe_sl2vl 3,4\n")).sl2vl == QosPolicy().sl2vl
 
 
+@pytest.mark.parametrize(
+    ("policy", "vls", "sls"),
+    [
+        ("", 1, "SL 0"),
+        ("qos_policy_sls 1,3\nsm_sl 2\n", 1, "SL 2 and SL 3"),
+        ("qos_policy_sls 1\n", 1, ""),
+        ("qos_policy_sls 3\n", 2, ""),
+        ("", 2, ""),
+    ],
+)
+def test_sls_whose_packets_are_discarded_are_named(policy, vls, sls):
+    row = f"qos_swe_sl2vl 15,0,15,15{',0' * 12}\n"
+    line = QosPolicy.of(OpensmConf.of(policy + row)).sl2vl_line(vls)
+    why = "opensm.conf: qos_sl2vl: switches discard packets with {}: their VL is 15 (use VLs 0 to 14)"
+    assert line == why.format(sls) if sls else "discard" not in line
+
+
+def test_the_usual_sl2vl_table_discards_no_packets():
+    assert QosPolicy.of(OpensmConf.of("qos_policy_sls 0,15\n")).sl2vl_line(1) == ""
+
+
 def test_the_structure_for_the_shim():
     fabric, routing = FABRICS["torus"], routed("torus", "nue on 2")
     classes = classes_of(fabric, routing, QosPolicy((0, 1)), 8)
