@@ -328,7 +328,7 @@ class Cabling(Result):
 
     @property
     def same(self) -> bool:
-        """Whether the real fabric has exactly the devices and cables of the plan."""
+        """Whether the real fabric is cabled as planned.  Renamed and replaced devices are allowed."""
         return self.comparison.same
 
     def report(self) -> Report:

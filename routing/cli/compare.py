@@ -34,8 +34,9 @@ def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
     \b
     ibnue compare plan.csv ibnetdiscover.txt
 
-    PLAN and REAL are fabrics: files of any format, or generators.  Devices are matched by GUID and by name.  Exit
-    status 1 if devices or cables differ.
+    PLAN and REAL are fabrics: files of any format, or generators.  Devices are matched by GUID, by name and by cables.
+    Exit status 1 if devices are missing, extra or exchanged, or if cables differ.  Renamed and
+    replaced devices do not change the exit status.
     """
     from routing.cabling import compare_cabling
 

@@ -1,6 +1,7 @@
 """Check ``ibnue compare`` from the command line."""
 
 import json
+from pathlib import Path
 
 from command_runs import run
 
@@ -28,6 +29,17 @@ def test_the_same_fabric_is_as_planned_whatever_the_format(tmp_path):
     result = run("compare", RACK, tmp_path / "same.json")
     assert result.exit_code == 0
     assert result.output.splitlines() == ["devices  36 in both", "cables   all as planned"]
+
+
+def test_a_replaced_switch_is_listed_with_status_0_as_the_help_states(tmp_path):
+    found = tmp_path / "found.txt"
+    found.write_text(Path(RACK).read_text().replace("200004", "2000f4"))
+    result = run("compare", RACK, found)
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "replaced: ibsw-r2c2 has another GUID")
+    assert json.loads(run("compare", RACK, found, "--json").output)["same"]
+    assert "Renamed and replaced devices do not change the exit status" in " ".join(
+        run("compare", "--help").output.split()
+    )
 
 
 def test_long_lists_are_cut(tmp_path):
