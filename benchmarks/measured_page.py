@@ -65,7 +65,7 @@ class Place:
 
 @dataclass(frozen=True)
 class OtherTable:
-    """Table of measured figures in docs/ that another command than a benchmark prints.
+    """Table of measured figures in docs/ that is printed by a command other than a benchmark.
 
     Attributes
     ----------

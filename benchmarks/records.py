@@ -15,7 +15,7 @@ from pathlib import Path
 
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])|(?<![\w.])\d+\.\d+")
 TIMED = re.compile(r"\b(ms|s|second|seconds|MB|route|proof)\b")
-"""Words in a line, or in the head of a table column, whose figures are times or memory sizes.
+"""Words that mark a line, or the head of a table column, as one with times or memory sizes.
 
 Such figures differ from run to run.
 """

@@ -200,7 +200,7 @@ static void complete(struct ibnue_engine *engine, const struct ibnue_service *se
 {
     const osm_subn_opt_t *opt = &engine->plugin->osm->subn.opt;
     const osm_qos_options_t *own = options_of(opt, port, number), *all = &opt->qos_options;
-    /* OpenSM does not mask the VLs of a port whose operational VLs have code 0, as with max_op_vls 0. */
+    /* If the code of a port's operational VLs is 0, which is so with max_op_vls 0, OpenSM masks no VLs of the port. */
     unsigned code = ib_port_info_get_op_vls(&port->port_info), mask = code ? (1u << (code - 1)) - 1 : 15;
     const ib_port_info_t *info = &port->port_info;
     struct weights table[2] = {

@@ -315,9 +315,10 @@ def rebalance(
     limits
         The goal of the search, and the limits of changes and work.
     prepares_sls
-        Whether moves may change SLs, if SLs depend on the source switch.  If a move would close a cycle on a VL, the
-        moved packets on this VL may get an SL with another VL.  The CDG of the other VL then gets the dependencies of
-        the previous paths of these packets (by ``before``) and of their new paths, and must stay acyclic.
+        Whether moves may change SLs.  Without effect unless SLs depend on the source switch.  If a move would close a
+        cycle on a VL, the moved packets on this VL may get an SL with another VL.  The CDG of the other VL then gets
+        the dependencies of the previous paths of these packets (by ``before``) and of their new paths, and must stay
+        acyclic.
     """
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(

@@ -189,7 +189,7 @@ def _local(umad: Umad) -> mads.PortInfo:
 
 
 def _reader(umad: Umad, fabric: Fabric, progress: Progress) -> Reader:
-    """Return the reader of the devices, with a directed route to every device that answers."""
+    """Return an object that reads the devices.  The object has a directed route to every device that answers."""
     own = umad.get(directed(b"", mads.NODE_INFO), mads.node_info)
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     if own is None or own.guid not in guids:

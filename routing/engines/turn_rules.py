@@ -195,8 +195,8 @@ class TurnTrial:
 
     @cached_property
     def sample(self) -> Targets:
-        """Sample of destinations: one for each switch with end ports, which gets all traffic to the switch.  If there
-        are too many such switches, only some are in the sample.
+        """Sample of destinations: one destination for each switch with end ports.  This destination stands for all end
+        ports of the switch, and gets all their traffic.  If there are too many such switches, only some have a sample.
         """
         visits = VISITS_PER_SECOND * self.options.effort / TURN_FACTOR / max(self.tries, 1)
         most = max(1, int(visits / max(len(self.fabric.channels), 1)))

@@ -63,7 +63,7 @@ class Frame:
 
     @property
     def least_volume(self) -> int:
-        """Least number of positions that a grid with these dimensions has."""
+        """Lower bound of the number of positions of the grid, from the lengths that are known at the origin."""
         cliques = math.prod(len(members) + 1 for members in self.cliques)
         return int(cliques * 3 ** len(self.opposite) * 2 ** len(self.single))
 

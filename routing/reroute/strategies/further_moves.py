@@ -367,7 +367,8 @@ def _searched(
 
     In each search, moves must close no cycle with the dependencies that the tables use before this search.  No search
     begins from a state for which ``until`` returns True.  If a search gains nothing and ``overshoot`` is not 0, the
-    search is repeated with the argument ``overshoot`` of :meth:`State.moved`.
+    search is repeated with the argument ``overshoot`` of :meth:`State.moved`.  If there is still no gain and the tables
+    are small, sets of dependencies are vacated on trial (:func:`_vacated`).
 
     Returns
     -------

@@ -218,9 +218,7 @@ def run_closed(folder, words, closed):
 def test_a_closed_standard_output_is_reported(folder, words):
     done = run_closed(folder, ["-m", "routing.cli", *words.split()], ">&- <&-")
     assert done.returncode == 2
-    assert done.stderr == (
-        "ibnue: standard output: cannot be written: not open for writing (redirect it to a file)\n"
-    )
+    assert done.stderr == ("ibnue: standard output: cannot be written: not open for writing (redirect it to a file)\n")
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ bool ibn_repair_note_displaceable(repair_state *job)
 }
 
 /* Return whether the disconnected switch u might use a path that leads to switch x and continues on channel `next`.
- * While paths must follow the topological order, u needs a channel to x whose CDG edge to `next` is possible on all VLs
- * in the set `vls` (bits).  If paths need not follow this order, nothing is tested, and the result is true. */
+ * If paths must follow the topological order, u needs a channel to x from which this order permits the CDG edge to
+ * `next`, on all VLs in the set `vls` (bits).  Otherwise nothing is tested, and the result is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t u, int32_t x, int32_t next, uint32_t vls)
 {
     const repair_fabric *f = job->f;

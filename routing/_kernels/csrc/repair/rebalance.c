@@ -436,8 +436,8 @@ int64_t ibn_repair_rebalance_peak(const rebalance_search *look)
  * because the budget of changed entries was used up, repeat both steps: each restored entry allows one more change.
  *
  * If `overshoot` is positive, one more pass of moves is made at the start.  A move of this first pass may raise other
- * channels above the relieved channel, by up to `overshoot` percent.  If nearly all channels have a high utilisation, a
- * shorter path fits only if some of its channels exceed the highest utilisation at first. */
+ * channels above the relieved channel, by up to `overshoot` percent.  This pass is needed if nearly all channels have a
+ * high utilisation: then a shorter path fits only if some of its channels exceed the highest utilisation for a time. */
 static void run(rebalance_search *look, int32_t overshoot)
 {
     if (overshoot > 0) {

@@ -210,8 +210,8 @@ typedef struct {
     int32_t displacements; /* number of trial moves of switches for the current LID while only_monotone is set */
     bool only_monotone;    /* whether the channels of each new path must follow the present topological order */
     /* candidates: [256] paths that a switch may take, at most one for each port.
-     * others: [256] copy of `candidates` for a displaced switch, because `candidates` is also needed for the
-     * disconnected switch. */
+     * others: [256] a second array of this kind, for a displaced switch, because `candidates` still holds the paths of
+     * the disconnected switch. */
     candidate *candidates, *others;
 } repair_state;
 

@@ -16,7 +16,7 @@ typedef struct {
     uint8_t *lft; /* [S, L] out-port of each switch towards each LID */
     /* [3] numbers that the caller gets.
      * counts[0]: entries towards LIDs with flow that the closed form has left open for the search.
-     * counts[1]: entries of leaves towards LIDs at leaves that were filled at the end (closed_form_fill.c).
+     * counts[1]: entries that closed_form_fill.c has filled last: entries of leaves towards LIDs at leaves.
      * counts[2]: LIDs without a top switch. */
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
