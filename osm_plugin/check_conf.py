@@ -19,7 +19,7 @@ from osm_plugin.config import (
     PluginConfig,
     config_path,
     overwritten_files,
-    read_config,
+    read_valid_settings,
 )
 from osm_plugin.installed import opensm_program
 from osm_plugin.opensm_conf import FOREIGN, OpensmConf, settings_in, take_over
@@ -169,9 +169,10 @@ def check_configuration(
     named = path or (opensm_conf and named_configuration(opensm_conf))
     if named is not None:
         try:
-            config, file = read_config(named), Toml.read(named)
+            (config, errors), file = read_valid_settings(named), Toml.read(named)
         except IbnueError as problem:
-            return [Finding(True, str(each)) for each in getattr(problem, "errors", [problem])]
+            return [Finding(True, str(problem))]
+        findings += [Finding(True, str(error)) for error in sorted(errors, key=lambda error: error.line or 0)]
         for check in (_named_files, _engine_values, _class_values, _written_files, _shadow):
             findings += check(config, file)
     if opensm_conf is not None:
@@ -180,8 +181,9 @@ def check_configuration(
             # The worker only appends to its log, so OpenSM's log can be the same file.
             named_there = {key: value for key, value in conf.settings.items() if value[:1] == "/" and key != "log_file"}
             read = {f"{key} of opensm.conf": Path(value) for key, value in named_there.items()}
-            errors = overwritten_files(config, {**read, "opensm.conf": opensm_conf}, file)
-            findings += [Finding(True, str(error)) for error in errors]
+            errors = [*overwritten_files(config, {**read, "opensm.conf": opensm_conf}, file)]
+            found = [Finding(True, str(error)) for error in errors]
+            findings += [each for each in found if each not in findings]
         findings += _opensm_conf(config, path, conf)
     return findings
 
@@ -192,7 +194,8 @@ def _named_files(config: PluginConfig, file: Toml) -> Iterator[Finding]:
         try:
             _READERS[keys[-1]](path)
         except IbnueError as problem:
-            yield _wrong(file, f"{'.'.join(known)}: {problem}", *known)
+            for each in getattr(problem, "errors", [problem]):
+                yield _wrong(file, f"{'.'.join(known)}: {each}", *known)
 
 
 def _engine_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
@@ -326,7 +329,7 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     partitions = Path(settings.get("partition_config_file", USUAL_PARTITIONS))
     pkeys: set[int] | None = set()
     if partitions.is_file():
-        pkeys = yield from _first_error("partition_config_file", check_partitions, partitions)
+        pkeys = yield from _file_errors("partition_config_file", check_partitions, partitions)
     if settings.get("qos") == "TRUE":
         yield from _qos_lists(conf)
         yield from _qos_policy(Path(policy), pkeys, conf.at("qos_policy_file"))
@@ -357,19 +360,20 @@ def _unknown_options(names: Iterable[str], prefix: Path) -> dict[str, str | None
     }
 
 
-def _first_error(option: str, check: Callable[[Path], _Result], path: Path) -> Generator[Finding, None, _Result | None]:
-    """Report the first error that ``check`` finds in the file ``path``, which an option of opensm.conf names.  Return
-    the result of ``check``; None if there is an error.
+def _file_errors(option: str, check: Callable[[Path], _Result], path: Path) -> Generator[Finding, None, _Result | None]:
+    """Report the errors that ``check`` finds in the file ``path``, which an option of opensm.conf names.  Return the
+    result of ``check``; None if there is an error.
     """
     try:
         return check(path)
     except IbnueError as problem:
-        yield Finding(True, f"{option}: {problem}; OpenSM ignores or misreads a file with an error")
+        for each in getattr(problem, "errors", [problem]):
+            yield Finding(True, f"{option}: {each}; OpenSM ignores or misreads a file with an error")
         return None
 
 
 def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Finding]:
-    """Report that the QoS policy file ``policy`` is missing, or report the first error in this file.
+    """Report that the QoS policy file ``policy`` is missing, or report the errors in this file.
 
     ``pkeys`` are the PKeys of the partitions; None: unknown.  ``where`` is the file and line of the option that names
     the policy file.
@@ -384,7 +388,7 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Fi
         yield Finding(True, f"{where}: qos_policy_file: {policy}: is a folder (name a file)")
     if not policy.is_file():
         return  # Only a regular file is checked.  Some administrators name /dev/null in order to have no policy.
-    yield from _first_error("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy)
+    yield from _file_errors("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy)
 
 
 def _qos_lists(conf: _Conf) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import codecs
 import os
 import pwd
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 from osm_plugin.silent_files import real_paths
 from routing.class_settings import CLASS_LABELS, SETTINGS
 from routing.engines.base import OPTIONS
-from routing.errors import InputError, ParseError
+from routing.errors import InputError, ParseError, raise_errors
 from routing.formats.toml_text import Toml, type_names
 from routing.names import similar_or
 
@@ -51,6 +51,9 @@ CLASS_FILES = tuple(setting.key for setting in SETTINGS if setting.is_file)
 
 WRITTEN_FILES = ("log_file", "state_file", "status_file", "metrics_file")
 """Keys of the configuration that name a file which the plugin writes."""
+
+_SEE_CHECK = "see 'ibnue plugin check'"
+"""Remedy in the message about several errors."""
 
 _NO_TABLES: Mapping[str, Mapping[str, Any]] = {}
 
@@ -190,21 +193,6 @@ class PluginConfig:
         return {**self.engine.get("", {}), **self.engine.get(engine, {})}
 
 
-class ConfigErrors(InputError):
-    """A configuration has several errors.
-
-    Attributes
-    ----------
-    errors
-        The errors, in the order of their lines.
-    """
-
-    def __init__(self, errors: Sequence[ParseError]) -> None:
-        self.errors = sorted(errors, key=lambda error: error.line or 0)
-        lines = "; ".join(f"line {error.line}: {error.problem}" for error in self.errors)
-        super().__init__(f"{len(errors)} errors: {lines}", path=errors[0].path, remedy="see 'ibnue plugin check'")
-
-
 _TYPES = {"float": (int, float), "int": (int,), "bool": (bool,), "str": (str,), "None": ()}
 _KEYS: Mapping[str, tuple[type, ...]] = {
     part.name: sum((_TYPES.get(word, (dict,)) for word in str(part.type).split(" | ")), ())
@@ -253,19 +241,32 @@ def read_config(path: Path | None) -> PluginConfig:
     """
     if path is None:
         return PluginConfig()
+    config, errors = read_valid_settings(path)
+    raise_errors(errors, _SEE_CHECK)
+    return config
+
+
+def read_valid_settings(path: Path) -> tuple[PluginConfig, list[ParseError]]:
+    """Read a TOML file.  Return the configuration without unknown keys and without values of wrong types, and all
+    errors of the settings in the file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is not UTF-8 or not TOML.
+    """
     file = Toml.of(_text(path), path)
     found = dict(file.table)
     if isinstance(found.get("engine"), dict):
         found["engine"] = _by_engine(found["engine"])
-    config = _checked(found, file)
+    config, errors = _checked(found, file)
     # A relative path starts at the folder of the configuration, since the worker has another working directory.
     folder = path.absolute().parent
     written = {(key,): getattr(config, key) for key in WRITTEN_FILES}
     named = {keys: name for keys, name in written.items() if isinstance(name, str)} | config.files
     config = config.with_files({keys: folder / name for keys, name in named.items()})
     read = {".".join(filter(None, keys)): name for keys, name in config.files.items()}
-    _raise_if_any([*overwritten_files(config, {"this configuration file": path, **read}, file)])
-    return config
+    return config, [*errors, *overwritten_files(config, {"this configuration file": path, **read}, file)]
 
 
 def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml) -> Iterator[ParseError]:
@@ -326,7 +327,10 @@ def config_from_table(table: Mapping[str, Any], path: Path) -> PluginConfig:
     InputError
         The table has an unknown key or a value out of range.
     """
-    return _checked({key: value for key, value in table.items() if value is not None}, Toml(dict(table), "", path))
+    known = {key: value for key, value in table.items() if value is not None}
+    config, errors = _checked(known, Toml(dict(table), "", path))
+    raise_errors(errors, _SEE_CHECK)
+    return config
 
 
 def _by_engine(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -334,8 +338,10 @@ def _by_engine(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {"": general, **{key: value for key, value in found.items() if isinstance(value, dict)}}
 
 
-def _checked(found: dict[str, Any], file: Toml) -> PluginConfig:
-    """Return the configuration with the settings ``found``, or raise all errors of these settings."""
+def _checked(found: dict[str, Any], file: Toml) -> tuple[PluginConfig, list[ParseError]]:
+    """Return the configuration with the settings ``found``, without unknown keys and without values of wrong types, and
+    all errors of these settings.
+    """
     errors = [*_drop_invalid(found, _KEYS, (), file)]
     tables = {"engine": found.pop("engine", {}), "classes": found.pop("classes", {})}
     known = ", ".join(CLASS_LABELS)
@@ -352,14 +358,9 @@ def _checked(found: dict[str, Any], file: Toml) -> PluginConfig:
             else:
                 errors.append(file.error(f"'{'.'.join(where)}' is not a table", *where))
                 del tables[section][name]
+    tables["classes"] = {label: table for label, table in tables["classes"].items() if label in CLASS_LABELS}
     config = PluginConfig(**found, **tables)
-    _raise_if_any([*errors, *_value_errors(config, file)])
-    return config
-
-
-def _raise_if_any(errors: Sequence[ParseError]) -> None:
-    if errors:
-        raise errors[0] if len(errors) == 1 else ConfigErrors(errors)
+    return config, [*errors, *_value_errors(config, file)]
 
 
 def _drop_invalid(

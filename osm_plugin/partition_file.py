@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routing.errors import ParseError
+from routing.errors import ParseError, raise_errors
 from routing.formats.text import c_number, read_text
 
 _GROUPS = ("NONE", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF")
@@ -31,14 +31,32 @@ def check_partitions(path: Path) -> set[int] | None:
     Raises
     ------
     ParseError
-        OpenSM would drop all partitions, or misread a line.  The error names the first line that is wrong.
+        OpenSM would drop all partitions, or misread a line.  If there are several errors, a
+        :class:`~routing.errors.ParseErrors` has all errors up to the first after which the check cannot continue.
     InputError, EnvironmentProblem
         The file cannot be read.
+    """
+    pkeys, errors = set[int](), list[ParseError]()
+    try:
+        _check_lines(path, pkeys, errors)
+    except ParseError as error:
+        errors.append(error)
+    raise_errors(errors)
+    return None if 0 in pkeys else pkeys
+
+
+def _check_lines(path: Path, pkeys: set[int], errors: list[ParseError]) -> None:
+    """Check the lines of a partition file.  Add the PKeys of its partitions to ``pkeys``, and each error in a partition
+    to ``errors``.
+
+    Raises
+    ------
+    ParseError
+        An error after which the rest of the file cannot be checked.
     """
     lines = read_text(path).split("\n")
     if b"\r\n" in path.read_bytes():  # OpenSM reads the carriage return as a part of the line's last word.
         raise ParseError("its lines end with a carriage return", path=path, line=1, remedy="use Unix line ends")
-    pkeys: set[int] = set()
     inside = False  # whether a definition continues: its head has been read, and the ";" at its end has not
     for number, raw in enumerate(lines, 1):
         rest = raw.partition("#")[0]
@@ -55,10 +73,13 @@ def check_partitions(path: Path) -> set[int] | None:
                 if not colon:
                     remedy = "write 'NAME=PKEY, FLAG=VALUE : PORT=full;'"
                     raise ParseError("a partition has no colon before its ports", path=path, line=number, remedy=remedy)
-                pkeys.add(_check_head(path, number, head) & _PKEY)
-            _check_ports(path, number, part)
+            try:
+                if not inside:
+                    pkeys.add(_check_head(path, number, head) & _PKEY)
+                _check_ports(path, number, part)
+            except ParseError as error:
+                errors.append(error)
             inside = not end
-    return None if 0 in pkeys else pkeys
 
 
 def _check_head(path: Path, line: int, head: str) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from routing.errors import ParseError
+from routing.errors import ParseError, raise_errors
 from routing.formats.text import c_number, read_text
 
 _PARENTS: Mapping[str, str] = {
@@ -173,6 +173,12 @@ class _Policy:
         # The QoS levels and port groups that match rules name.  Each element has the text "QoS level" or "port group",
         # the name of the level or group, and the first line of the rule.
         self._used: list[tuple[str, str, int]] = []
+        # The errors in statements, and the sections (as in _open) that have these statements.
+        self._errors: list[ParseError] = []
+        # Whether all texts are in one line.  A longer text can mean that a quotation mark is missing, so that the
+        # errors after the first one would be misleading.
+        self._is_plain = not any("\n" in word.text for word in _words(text))
+        self._faulty: set[tuple[str, int]] = set()
 
     def read(self) -> None:
         """Read the whole policy.
@@ -183,7 +189,18 @@ class _Policy:
             OpenSM would drop the policy.
         """
         while self._word.kind:
-            self._statement()
+            section = self._open[-1] if self._open else ("", 0)
+            goes_on = self._word.kind != "section" and section[0] in ("qos-ulps", *_NAMES) and self._is_plain
+            try:
+                self._statement()
+            except ParseError as error:
+                self._errors.append(error)
+                if not goes_on:
+                    break
+                self._faulty.add(section)
+                while self._word.kind and self._word.line <= (error.line or 0):
+                    self._next()
+        raise_errors(self._errors)
         if self._open:
             name, line = self._open[-1]
             raise self._error(line, f"the section {name} does not end", f"write end-{name}")
@@ -228,12 +245,13 @@ class _Policy:
         if not self._open or name != self._open[-1][0]:
             opened = f"end the section {self._open[-1][0]} first" if self._open else "remove it"
             raise self._error(word.line, f"end-{name} without {name} before it", opened)
-        _, first = self._open.pop()
+        section = self._open.pop()
+        first = section[1]
         if self._empty and name in _NEVER_EMPTY:
             raise self._error(first, f"{name} is empty", "remove it")
         self._empty = False
         for needed in _NEEDED.get(name, ()):
-            if self._values.keys().isdisjoint(needed):
+            if section not in self._faulty and self._values.keys().isdisjoint(needed):
                 raise self._error(first, f"{name} has no {' or '.join(needed)}", f"add a line '{needed[0]}: ...'")
         names = [value.lower() for value in self._values.get("name", [])]
         (self._levels if name == "qos-level" else self._groups).update(names)
@@ -358,7 +376,8 @@ def check_qos_policy(path: Path, pkeys: set[int] | None = None) -> None:
     Raises
     ------
     ParseError
-        OpenSM would drop the policy.  The error names the first line that is wrong.
+        OpenSM would drop the policy.  If there are several errors, a :class:`~routing.errors.ParseErrors` has all
+        errors up to the first after which the check cannot continue.
     InputError, EnvironmentProblem
         The file cannot be read.
     """

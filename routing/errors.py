@@ -8,6 +8,7 @@ Every error that this project raises on purpose descends from :class:`IbnueError
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 from routing.names import join_lines
@@ -68,6 +69,37 @@ class InputWarning(UserWarning):
 
 class ParseError(InputError):
     """A file does not follow its format."""
+
+
+class ParseErrors(ParseError):
+    """A file has several errors.
+
+    Parameters
+    ----------
+    errors
+        The errors.
+    remedy
+        Remedy for all errors; None: the text has the remedy of each error.
+
+    Attributes
+    ----------
+    errors
+        The errors, in the order of their lines.
+    """
+
+    def __init__(self, errors: Sequence[ParseError], remedy: str | None = None) -> None:
+        self.errors = sorted(errors, key=lambda error: error.line or 0)
+        remedies = [f" ({error.remedy})" if error.remedy and remedy is None else "" for error in self.errors]
+        texts = [f"line {each.line}: {each.problem}{own}" for each, own in zip(self.errors, remedies, strict=True)]
+        super().__init__(f"{len(errors)} errors: {'; '.join(texts)}", path=errors[0].path, remedy=remedy)
+
+
+def raise_errors(errors: Sequence[ParseError], remedy: str | None = None) -> None:
+    """Raise the errors of a file together, if there are any.  ``remedy`` is the remedy for several errors; None: each
+    error has its own.
+    """
+    if errors:
+        raise errors[0] if len(errors) == 1 else ParseErrors(errors, remedy)
 
 
 class FabricError(InputError):

@@ -86,8 +86,9 @@ def apply_policy(policy_file: Path, fabric: str, tables: Path | None) -> PolicyI
 def check(*, policy_file: Path, fabric: str, tables: Path | None, as_json: bool) -> int:
     """Check POLICY against FABRIC: unknown ports, rules that contradict one another, impossible values.
 
-    The first problem is an error (exit status 2) with file, line and remedy.  If there is no problem, the command
-    prints the number of ports of each rule.
+    All errors in the values of POLICY are reported together (exit status 2), with file, lines and remedies.  If POLICY
+    does not fit FABRIC, the first problem is reported.  If there is no problem, the command prints the number of ports
+    of each rule.
     """
     subnet, facts, found = apply_policy(policy_file, fabric, tables)
     rows = [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from routing.errors import OptionError
+from routing.errors import OptionError, ParseError, raise_errors
 from routing.formats.toml_text import Toml, Where
 from routing.policy.model import (
     BREAKER_TIMES,
@@ -49,10 +50,19 @@ _LONG = 60
 
 @dataclass(frozen=True)
 class _Location:
-    """Location of a rule in its file, for error messages."""
+    """Location of a rule in its file, for error messages.
+
+    Attributes
+    ----------
+    file, where
+        The file, and the path to the rule or to a subtable of the rule.
+    errors
+        The errors found so far in the file.
+    """
 
     file: Toml
     where: Where
+    errors: list[ParseError]
 
     def line(self, *where: str) -> int:
         """Return the line of the rule in the file, or the line of a key in the rule."""
@@ -60,7 +70,19 @@ class _Location:
 
     def within(self, key: str) -> _Location:
         """Return the location of the subtable that is the value of a key of the rule."""
-        return _Location(self.file, (*self.where, key))
+        return _Location(self.file, (*self.where, key), self.errors)
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Record an error instead of raising it, so that the next value is read."""
+        try:
+            yield
+        except ParseError as error:
+            self.errors.append(error)
+
+    def report(self, problem: str, key: str = "", remedy: str | None = None) -> None:
+        """Record an error that points at the line of a key of the rule."""
+        self.errors.append(self.file.error(problem, *self.where, key, remedy=remedy))
 
     def refuse(self, problem: str, key: str = "", remedy: str | None = None) -> NoReturn:
         """Raise a :class:`~routing.errors.ParseError` that points at the line of a key of the rule."""
@@ -76,23 +98,25 @@ def read_policy(path: str | Path) -> Policy:
         The file cannot be read.
     ParseError
         The file is not TOML, a key is unknown, or a value is out of range.  Or a rule sets no property, or sets two
-        breakers, or has the name of another rule.
+        breakers, or has the name of another rule.  :class:`~routing.errors.ParseErrors`: there are several such errors.
     """
     file = Toml.read(path)
-    strange = [key for key in file.table if key != "rule"]
+    remedy = "begin every rule with [[rule]]"
+    errors = [file.error(f"unknown key {key!r}", key, remedy=remedy) for key in file.table if key != "rule"]
     rules = file.table.get("rule", [])
-    if strange or not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        problem = f"unknown key {strange[0]!r}" if strange else "rule is not a list of tables"
-        raise file.error(problem, strange[0] if strange else "rule", remedy="begin every rule with [[rule]]")
-    locations = [_Location(file, ("rule", number)) for number in range(len(rules))]
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        errors.append(file.error("rule is not a list of tables", "rule", remedy=remedy))
+        rules = []
+    locations = [_Location(file, ("rule", number), errors) for number in range(len(rules))]
     read = [
         _rule(table, location, number) for number, (table, location) in enumerate(zip(rules, locations, strict=True), 1)
     ]
     names = set[str]()
     for rule, location in zip(read, locations, strict=True):
         if rule.name in names:
-            location.refuse(f"two rules are called {_quoted(rule.name)}", "name", "give each a name of its own")
+            location.report(f"two rules are called {_quoted(rule.name)}", "name", "give each a name of its own")
         names.add(rule.name)
+    raise_errors(errors)
     return Policy(str(path), tuple(read))
 
 
@@ -103,17 +127,18 @@ def _quoted(value: Any) -> str:
 
 
 def _rule(table: Mapping[str, Any], location: _Location, number: int) -> Rule:
-    for key in table:
-        if key not in _KEYS:
-            location.refuse(f"unknown key {_quoted(key)}", key, f"known are {', '.join(_KEYS)}")
+    unknown = [key for key in table if key not in _KEYS]
+    for key in unknown:
+        location.report(f"unknown key {_quoted(key)}", key, f"known are {', '.join(_KEYS)}")
     name, override = table.get("name", f"rule {number}"), table.get("override", False)
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _LONG:
-        location.refuse(f"name is {_quoted(name)}", "name", f"write a text of one line, {_LONG} characters at most")
+        location.report(f"name is {_quoted(name)}", "name", f"write a text of one line, {_LONG} characters at most")
+        name = f"rule {number}"
     if not isinstance(override, bool):
-        location.refuse(f"override is {_quoted(override)}", "override", "write true or false")
+        location.report(f"override is {_quoted(override)}", "override", "write true or false")
     values = _values(table, location)
-    if not values:
-        location.refuse(f"{name} sets nothing", remedy=f"set {', '.join(_SETS[:-1])} or {_SETS[-1]}")
+    if not unknown and table.keys().isdisjoint(_SETS):
+        location.report(f"{name} sets nothing", remedy=f"set {', '.join(_SETS[:-1])} or {_SETS[-1]}")
     ordered = tuple((what, values[what]) for what in PROPERTIES if what in values)
     lines = tuple((key, location.line(key)) for key in table)
     return Rule(name, location.line(), _selector(table, location), ordered, lines, override)
@@ -121,17 +146,18 @@ def _rule(table: Mapping[str, Any], location: _Location, number: int) -> Rule:
 
 def _values(table: Mapping[str, Any], location: _Location) -> dict[Property, Value]:
     values: dict[Property, Value] = {}
-    if "hoq_life" in table:
-        values["hoq_life"] = _hoq_life(table["hoq_life"], location)
-    if "vl_stall_count" in table:
-        stall = table["vl_stall_count"]
-        values["vl_stall_count"] = _integer(stall, (1, STALL_MOST), "vl_stall_count", location, "; 0 is undefined")
-    breakers = [key for key in ("loop_breaker", "deadlock_breaker") if key in table]
-    if len(breakers) > 1:
-        location.refuse("a rule sets one breaker, not both", breakers[1], "leave one of them out")
-    for key in breakers:
-        kind: BreakerKind = "loop" if key == "loop_breaker" else "deadlock"
-        values["breaker"] = _breaker(table[key], kind, key, location)
+    if table.keys() >= {"loop_breaker", "deadlock_breaker"}:
+        location.report("a rule sets one breaker, not both", "deadlock_breaker", "leave one of them out")
+    for key in (key for key in _SETS if key in table):
+        with location.collected():
+            if key == "hoq_life":
+                values["hoq_life"] = _hoq_life(table[key], location)
+            elif key == "vl_stall_count":
+                stall = _integer(table[key], (1, STALL_MOST), key, location, "; 0 is undefined")
+                values["vl_stall_count"] = stall
+            else:
+                kind: BreakerKind = "loop" if key == "loop_breaker" else "deadlock"
+                values["breaker"] = _breaker(table[key], kind, key, location)
     return values
 
 
@@ -189,24 +215,33 @@ def _breaker(value: Any, kind: BreakerKind, key: str, location: _Location) -> Br
 
 
 def _selector(table: Mapping[str, Any], location: _Location) -> Selector:
-    roles = _texts(table, "role", location)
+    found: dict[str, Any] = {}
+    readers = (
+        ("switch", "switches", _texts),
+        ("ports", "ports", _ports),
+        ("role", "roles", _roles),
+        ("speed", "speed", _speed),
+    )
+    for key, name, read in readers:
+        with location.collected():
+            if key in table:
+                found[name] = read(table[key], location)
+    return Selector(**found)
+
+
+def _roles(value: Any, location: _Location) -> tuple[Role, ...]:
+    roles = _texts(value, location, "role")
     for role in roles:
         if role not in ROLES:
-            location.refuse(f"unknown role {_quoted(role)}", "role", f"known are {', '.join(ROLES)}")
-    return Selector(
-        switches=_texts(table, "switch", location),
-        ports=_ports(table["ports"], location) if "ports" in table else (),
-        roles=tuple(role for role in get_args(Role) if role in roles),
-        speed=_speed(table["speed"], location) if "speed" in table else None,
-    )
+            location.report(f"unknown role {_quoted(role)}", "role", f"known are {', '.join(ROLES)}")
+    return tuple(role for role in get_args(Role) if role in roles)
 
 
-def _texts(table: Mapping[str, Any], key: str, location: _Location) -> tuple[str, ...]:
-    found = table.get(key, [])
+def _texts(found: Any, location: _Location, key: str = "switch") -> tuple[str, ...]:
     texts = [found] if isinstance(found, str) else found
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts) or found == "":
         location.refuse(f"{key} is {_quoted(found)}", key, "write a text or a list of texts")
-    if key in table and not texts:
+    if not texts:
         location.refuse(f"{key} is empty", key, "leave it out to mean all")
     return tuple(texts)
 

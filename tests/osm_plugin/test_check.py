@@ -53,6 +53,37 @@ def test_errors_in_policy_and_partitions_have_file_and_line(files, tmp_path):
     assert not any("qos_policy_file" in text for text in wrong(files))
 
 
+def test_errors_in_independent_parts_are_reported_together(files, tmp_path):
+    rules = tmp_path / "rules"
+    rules.write_text("[[rule]]\nhoq_life = 99\nvl_stall_count = 9\n")
+    files[0].write_text(
+        "worker_user = 'nosuch'\nbundle = 'none'\nshadow = 'none'\nlog_file = 'none/log'\npolicies = 'rules'\n"
+        "[classes.storge]\nweight = 1\n[classes.storage]\nguid_file = 'none'\n[engine]\nvls = 99\n"
+    )
+    files[1].write_text(files[1].read_text().replace("qos TRUE", "qos TRUE\nlmc 9"))
+    starts = [
+        f"{files[0]}:1: there is no user 'nosuch'",
+        f"{files[0]}:6: unknown class 'storge'",
+        f"{files[0]}:2: bundle: ",
+        f"{files[0]}:5: policies: {rules}:2: hoq_life is 99",
+        f"{files[0]}:5: policies: {rules}:3: vl_stall_count is 9",
+        f"{files[0]}:9: classes.storage.guid_file: ",
+        f"{files[0]}:11: [engine]: 99 is not",
+        f"{files[0]}:4: log_file: ",
+        f"{files[0]}:3: shadow: ",
+        f"{files[1]}:6: lmc is 9",
+    ]
+    found = wrong(files)
+    assert [text[: len(start)] for text, start in zip(found, starts, strict=False)] == starts and len(found) == len(
+        starts
+    )
+
+
+def test_an_overwritten_file_is_reported_once(files):
+    files[0].write_text("status_file = 'ibnue.toml'\n")
+    assert len(wrong(files)) == 1
+
+
 def test_options_without_a_value_are_not_set(files):
     files[1].write_text("routing_engine (null)\nevent_plugin_name (null)\nevent_plugin_options (null)\n")
     assert [text.partition(": ")[2].partition(" (")[0] for text in wrong(files)] == [

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from osm_plugin.config import ENGINE_KEYS, ConfigErrors, PluginConfig, config_path, read_config
+from osm_plugin.config import ENGINE_KEYS, PluginConfig, config_path, read_config
 from osm_plugin.worker_process import PRELUDE, clean_environment
 from routing.engines.base import EngineOptions
-from routing.errors import InputError
+from routing.errors import InputError, ParseErrors
 
 
 def test_every_engine_option_can_be_configured_but_what_the_worker_knows():
@@ -115,7 +115,7 @@ def test_a_file_that_the_plugin_writes_is_no_other_file(tmp_path, text, complain
 def test_each_file_that_would_overwrite_another_one_is_reported(tmp_path):
     path = tmp_path / "ibnue.toml"
     path.write_text("status_file = 'ibnue.toml'\nlog_file = 'ibnue.toml'\nstate_file = 's'\nmetrics_file = 's'\n")
-    with pytest.raises(ConfigErrors) as raised:
+    with pytest.raises(ParseErrors) as raised:
         read_config(path)
     assert [error.line for error in raised.value.errors] == [1, 2, 4]
 

@@ -6,7 +6,7 @@ import pytest
 from plugin_lab import opensm_agrees
 
 from osm_plugin.partition_file import check_partitions
-from routing.errors import ParseError
+from routing.errors import ParseError, ParseErrors
 
 FULL = """# the usual partition
 Default=0x7fff, ipoib, sl=1 : ALL=full;
@@ -60,6 +60,14 @@ def test_an_error_is_reported_with_its_line(tmp_path, name):
     with pytest.raises(ParseError) as caught:
         check_partitions(path)
     assert str(caught.value).startswith(f"{path}:{line}: {problem}")
+
+
+def test_all_errors_are_reported_up_to_one_after_which_the_check_cannot_go_on(tmp_path):
+    path = tmp_path / "partitions"
+    path.write_text("a=1, sl=77 : ALL;\nb=0x2 : ALL=full,\n nosuch;\nc=0x3, sl=78 : ALL;\nd=4 ALL;\ne=x : ALL;\n")
+    with pytest.raises(ParseErrors) as caught:
+        check_partitions(path)
+    assert [error.line for error in caught.value.errors] == [1, 3, 4, 5]
 
 
 @pytest.mark.lab

@@ -7,7 +7,7 @@ from in_one_test import cases_in_one_test
 from plugin_lab import opensm_agrees
 
 from osm_plugin.qos_policy_file import check_qos_policy
-from routing.errors import ParseError
+from routing.errors import ParseError, ParseErrors
 
 FULL = """# port groups of the storage
 port-groups
@@ -143,6 +143,36 @@ def test_an_error_is_reported_with_its_line(tmp_path, name):
     with pytest.raises(ParseError) as caught:
         check_qos_policy(path, set())
     assert str(caught.value).startswith(f"{path}:{line}: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (
+            "qos-ulps\n  default : 99\n  frob : 1\n  sdp :\n  iser : 2\nend-qos-ulps\n"
+            "qos-levels\n  qos-level\n    nam: a\n    sl: 16\n  end-qos-level\nend-qos-levels\n",
+            [
+                (2, "SL 99 does"),
+                (3, "'frob : 1' is not"),
+                (4, "the line ends"),
+                (9, "'nam: a' is not"),
+                (10, "SL 16 do"),
+            ],
+        ),
+        # The check cannot go on after an error in the structure of the sections.
+        ("qos-ulps\n  default : 99\nend-qos-levels\n  frob : 1\n", [(2, "SL 99 does"), (3, "end-qos-levels without")]),
+    ],
+)
+def test_all_errors_in_statements_are_reported(tmp_path, text, problems):
+    path = tmp_path / "policy"
+    path.write_text(text)
+    with pytest.raises(ParseErrors) as caught:
+        check_qos_policy(path)
+    found = [
+        (error.line, error.problem[: len(problem)])
+        for error, (_, problem) in zip(caught.value.errors, problems, strict=False)
+    ]
+    assert found == problems and len(caught.value.errors) == len(problems)
 
 
 def test_unknown_partitions_give_no_verdict_on_pkeys(tmp_path):

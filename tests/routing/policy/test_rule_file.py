@@ -5,7 +5,7 @@ import math
 import pytest
 from in_one_test import cases_in_one_test
 
-from routing.errors import EnvironmentProblem, OptionError, ParseError
+from routing.errors import EnvironmentProblem, OptionError, ParseError, ParseErrors
 from routing.policy import Breaker, Selector, Speed, hoq_code, hoq_seconds, read_policy
 
 EVERYTHING = """
@@ -119,6 +119,30 @@ def test_invalid_values_are_refused_with_their_line(write, line, expected, remed
     assert remedy in str(error.value.remedy)
     wrong = 3 + usual.count("\n") + line.count("\n")
     assert str(error.value).startswith(f"{path}:{wrong}: ")
+
+
+def test_all_errors_of_a_file_are_reported(write):
+    rule = "[[rule]]\nname = 'a'\nrole = ['spine', 'tip']\nhoq_life = 99\nvl_stall_count = 9\nports = 0\n"
+    path = write(f"x = 1\n{rule}colour = 3\n[[rule]]\nname = 'a'\n[[rule]]\nhoq_live = 1\n")
+    with pytest.raises(ParseErrors) as caught:
+        read_policy(path)
+    assert [(error.line, error.problem) for error in caught.value.errors] == [
+        (1, "unknown key 'x'"),
+        (4, "unknown role 'spine'"),
+        (4, "unknown role 'tip'"),
+        (5, "hoq_life is 99"),
+        (6, "vl_stall_count is 9"),
+        (7, "ports is 0"),
+        (8, "unknown key 'colour'"),
+        (9, "a sets nothing"),
+        (10, "two rules are called 'a'"),
+        (12, "unknown key 'hoq_live'"),
+    ]
+    known = "known are leaf, core, ca-facing, switch-facing, loop"
+    assert str(caught.value).startswith(
+        f"{path}: 10 errors: line 1: unknown key 'x' (begin every rule with [[rule]]); "
+    )
+    assert f"; line 4: unknown role 'spine' ({known}); line 4: " in str(caught.value)
 
 
 @pytest.mark.parametrize(
