@@ -49,8 +49,8 @@ balance.  These trees have equal leaves.  Between any two consecutive levels, th
 of end ports, or higher (:data:`FULL`).
 """
 FULL = 0.8
-"""Threshold for a small number of passes: if each two consecutive levels have at least this number of links for each end
-port between them, :data:`ENOUGH_SWEEPS` passes are enough.
+"""Threshold for a small number of passes: if any two consecutive levels have at least this number of links for each
+end port between them, :data:`ENOUGH_SWEEPS` passes are enough.
 """
 MOST_COST = 0.05
 """If the cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) is higher, tables in other orders
