@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 from collections.abc import Container, Sequence
@@ -266,22 +267,25 @@ class State:
 
     def save(self) -> None:
         """Request that the tables in memory are written to the state files, unless the files already have them."""
-        path = self._path or Path("memory")
+        path, buffer, written = self._path or Path("memory"), io.BytesIO(), None
         for number, (folder, kept) in enumerate(((path, self.last), (baseline_path(path), self.baseline))):
             is_in_file, is_copied = (known is kept for known in (self._saved.get(folder), self._copied.get(number)))
             if kept is None or (is_in_file and is_copied):
                 continue
             content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
-            # The numbers increase even if the clock is set back.  They begin with the time, because another OpenSM may
-            # have written state files that this worker does not know.
-            known = [self._number, *map(read_number, self._copies)]
-            self._number = max(os.fstat(content).st_mtime_ns, *(earlier + 1 for earlier in known))
+            if is_in_file or kept is not written:  # If the last tables are also the baseline, they are compressed once.
+                # The numbers increase even if the clock is set back.  They begin with the time, because another OpenSM
+                # may have written state files that this worker does not know.
+                known = [self._number, *map(read_number, self._copies)]
+                self._number = max(os.fstat(content).st_mtime_ns, *(earlier + 1 for earlier in known))
+                buffer = io.BytesIO()
+                save_state(buffer, kept, kept.number if is_in_file else self._number)
+            written = None if is_in_file else kept
             with os.fdopen(content, "wb", closefd=False) as file:
-                save_state(file, kept, kept.number if is_in_file else self._number)
+                file.write(buffer.getbuffer())
             for copy in self._copies[number : number + 1]:
                 os.ftruncate(copy, 0)
-                os.lseek(copy, 0, os.SEEK_SET)
-                os.sendfile(copy, content, 0, os.fstat(content).st_size)
+                os.pwrite(copy, buffer.getbuffer(), 0)
             if is_in_file or self._path is None:
                 os.close(content)
             else:

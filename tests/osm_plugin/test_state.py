@@ -257,6 +257,21 @@ def test_the_next_worker_reads_what_the_last_one_left_in_memory(tmp_path, torus,
         os.close(copy)
 
 
+def test_the_last_tables_are_compressed_once_if_they_are_the_baseline_too(torus, degraded, started):
+    copies = [os.memfd_create("copy") for _ in range(2)]
+    state = started(None, copies)
+    for kept, equal in ((torus, True), (degraded, False)):
+        state.put(kept, reset=False)
+        state.save()
+        last, baseline = (os.pread(copy, os.fstat(copy).st_size, 0) for copy in copies)
+        # Two files that were written one after the other have different numbers.
+        assert (last == baseline) == equal
+        again = started(None, copies)
+        assert same_tables(again.last.routing, kept.routing) and same_tables(again.baseline.routing, torus.routing)
+    for copy in copies:
+        os.close(copy)
+
+
 def test_tables_with_which_workers_have_ended_are_ignored_until_there_are_new_ones(tmp_path, torus, degraded, started):
     path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
     first = started(path, copies)
