@@ -234,9 +234,11 @@ class _ChangingVls:
         if not switch_pairs:
             # The scope "endports" has two kinds of traffic: to CAs and routers, and from CAs and routers to switches.
             # The trace made here finds the dependencies of the first kind.  If they have a cycle, there is no order,
-            # and a trace of the second kind is not needed.
+            # and a trace of the second kind is not needed.  If they are all dependencies of the fabric's traffic, their
+            # graph exists already.
             found = self.trace(replies=replies)
-            if self._graph_of(found.to_endports, replies).order() is None:
+            equal = np.array_equal(found.to_endports, found.dep)
+            if (self._graph(replies, True) if equal else self._graph_of(found.to_endports, replies)).order() is None:
                 return None
         return self._graph(replies, switch_pairs).order()
 
