@@ -112,8 +112,8 @@ def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
     if routing.sl_to_vl.uniform:
         return table
     row = table.reshape(-1, 16)[0] if table.size else identity_sl2vl(1)
-    vl = table.ravel()  # Each port is compared with the next port: NumPy compares two long arrays in the least time.
-    return row if bool((vl[16:] == vl[:-16]).all()) else None
+    # Each port is compared with the next port, because NumPy compares two long arrays in the least time.
+    return row if bool((table.ravel()[16:] == table.ravel()[:-16]).all()) else None
 
 
 def vl_bits(row: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
