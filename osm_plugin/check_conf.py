@@ -59,6 +59,13 @@ _QOS_LISTS = (
 """Options of opensm.conf whose values are lists of VLs.  For each kind of option: a pattern of the option's name, a
 pattern of a valid value, and a description of a valid value.
 """
+_RANGES = (
+    ("lmc", range(8)),
+    ("sm_priority", range(16)),
+    (r"qos_(\w+_)?max_vls", range(16)),
+    (r"qos_(\w+_)?high_limit", range(-1, 256)),
+)
+"""Patterns of options of opensm.conf, and the numbers that OpenSM accepts for these options."""
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs that the plugin uses, by the value of ``max_op_vls``.
 
@@ -319,16 +326,20 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value.upper() != "FALSE")):
             remedy = "write TRUE or FALSE"
             yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM takes as FALSE ({remedy})")
-    lmc, policy = settings.get("lmc", "0"), settings.get("qos_policy_file", USUAL_POLICY)
-    if c_number(lmc) not in range(8):
-        yield Finding(True, f"{conf.at('lmc')}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
+        valid = next((numbers for form, numbers in _RANGES if re.fullmatch(form, name)), None)
+        unread = name.startswith("qos_") and settings.get("qos") != "TRUE"
+        if valid is not None and c_number(value) not in valid and not unread:
+            remedy = f"use {max(0, valid[0])} to {valid[-1]}"
+            yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM ignores ({remedy})")
+    policy = settings.get("qos_policy_file", USUAL_POLICY)
     codes = settings.get("max_op_vls", "5")
     if (code := c_number(codes)) not in range(1, 6):
         text = "so OpenSM does not set the VLs of ports, and ibnue uses one VL" if code == 0 else "which limits nothing"
         yield Finding(True, f"{conf.at('max_op_vls')}: max_op_vls is {codes}, {text} (use 1 to 5)")
-    partitions = Path(settings.get("partition_config_file", USUAL_PARTITIONS))
+    # With an empty value, OpenSM reads no file of partitions.
+    partitions = Path(settings.get("partition_config_file", USUAL_PARTITIONS) or "/dev/null")
     pkeys: set[int] | None = set()
-    if partitions.is_file():
+    if partitions.is_file() or partitions.is_dir():
         pkeys = yield from _file_errors("partition_config_file", check_partitions, partitions)
     if settings.get("qos") == "TRUE":
         yield from _qos_lists(conf)

@@ -42,6 +42,8 @@ def check_partitions(path: Path) -> set[int] | None:
     except ParseError as error:
         errors.append(error)
     raise_errors(errors)
+    if not pkeys:
+        raise ParseError("defines no partition", path=path, remedy="define one, or name no file")
     return None if 0 in pkeys else pkeys
 
 

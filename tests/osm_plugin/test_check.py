@@ -269,6 +269,16 @@ def test_the_log_can_be_a_device_or_opensms_log(files, tmp_path, log):
         ("qos TRUE", f"qos TRUE\nsm_sl 2\nqos_sl2vl 0, 0,15{',0' * 13}", "opensm.conf:7: qos_sl2vl maps SL 2 to VL"),
         ("qos TRUE", "qos TRUE\nqos_vlarb_low 0:4,1:x", "reads qos_vlarb_low 0:4,1:x only in part (write VL:WEIGHT,"),
         ("qos TRUE", "qos TRUE\nlmc 9", "lmc is 9, which OpenSM ignores (use 0 to 7)"),
+        ("qos TRUE", "qos TRUE\nsm_priority 16", "sm_priority is 16, which OpenSM ignores (use 0 to 15)"),
+        *(
+            (
+                "qos TRUE",
+                f"qos TRUE\nqos_{kind}{end} {value}",
+                f"qos_{kind}{end} is {value}, which OpenSM ignores (use 0 to",
+            )
+            for kind in ("", "ca_", "sw0_", "swe_", "rtr_")
+            for end, value in (("max_vls", 16), ("max_vls", -3), ("high_limit", 256), ("high_limit", "two"))
+        ),
         (
             "qos TRUE",
             "qos TRUE\nqos_policy_file none",
@@ -366,7 +376,8 @@ def test_notes_are_not_errors(files, old, new, note):
         ("qos TRUE", "qos TRUE\nqos_max_vls 0\nmax_op_vls 4"),
         ("ibnue-nue,no_fallback", '"ibnue-nue,no_fallback"'),
         ("event_plugin_name ibnue", "event_plugin_name 'ibnue'\r"),
-        ("qos TRUE", "qos TRUE\nqos_ca_max_vls -3\nqos_swe_max_vls 16\nqos_max_vls 8"),
+        ("qos TRUE", "qos TRUE\nqos_ca_max_vls 0\nqos_swe_max_vls 15\nqos_max_vls 0x8\nqos_ca_high_limit -1"),
+        ("qos TRUE", "qos TRUE\nqos_high_limit 255\nqos_rtr_high_limit 0\nsm_priority 15\npartition_config_file\n"),
         ("qos TRUE", f"qos TRUE\nqos_max_vls 2{EACH_MAX_VLS}"),
         ("event_plugin_name ibnue", "event_plugin_name other, ibnue another"),
         ("event_plugin_name ibnue", "event_plugin_name , ,ibnue"),
@@ -379,6 +390,19 @@ def test_notes_are_not_errors(files, old, new, note):
 def test_lines_are_read_as_opensm_reads_them(files, old, new):
     files[1].write_text(files[1].read_text().replace(old, new))
     assert check_configuration(*files) == []
+
+
+def test_a_folder_has_no_partitions(files):
+    with files[1].open("a") as conf:
+        conf.write("partition_config_file /etc\n")
+    nothing = "OpenSM ignores or misreads a file with an error"
+    assert wrong(files) == [f"partition_config_file: /etc: is a folder (name a file); {nothing}"]
+
+
+def test_without_qos_the_limits_of_qos_do_not_count(files):
+    files[0].write_text("")
+    files[1].write_text(files[1].read_text().replace("qos TRUE", "qos FALSE\nqos_max_vls 16\nqos_high_limit 256"))
+    assert wrong(files) == []
 
 
 def test_a_misspelt_config_option_is_wrong(files):

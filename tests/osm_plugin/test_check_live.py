@@ -20,7 +20,16 @@ qos TRUE
 lmc 1
 scatter_ports 7
 """
-KEYS = ("event_plugin_name", "routing_engine", "qos", "lmc", "scatter_ports")
+KEYS = (
+    "event_plugin_name",
+    "routing_engine",
+    "qos",
+    "lmc",
+    "scatter_ports",
+    "qos_max_vls",
+    "qos_high_limit",
+    "sm_priority",
+)
 
 CHANGES = {
     "tab": ("lmc 1", "lmc\t1"),
@@ -57,6 +66,13 @@ CHANGES = {
     "one quote": ("ibnue-nue,no_fallback", '"ibnue-nue,no_fallback'),
     "space after the comma": ("ibnue-nue,no_fallback", "ibnue-nue, no_fallback"),
     "space instead of a comma": ("ibnue-nue,no_fallback", "ibnue-nue no_fallback"),
+    "most VLs": ("qos TRUE", "qos TRUE\nqos_max_vls 15"),
+    "too many VLs": ("qos TRUE", "qos TRUE\nqos_max_vls 16"),
+    "negative VLs": ("qos TRUE", "qos TRUE\nqos_max_vls -1"),
+    "highest limit": ("qos TRUE", "qos TRUE\nqos_high_limit 255"),
+    "limit too high": ("qos TRUE", "qos TRUE\nqos_high_limit 256"),
+    "limit as text": ("qos TRUE", "qos TRUE\nqos_high_limit two"),
+    "priority": ("qos TRUE", "qos TRUE\nsm_priority 16"),
     "no end of line": ("scatter_ports 7\n", "scatter_ports 7"),
 }
 
@@ -83,7 +99,7 @@ def test_a_file_without_an_error_has_the_values_that_opensm_uses(tmp_path, chang
     text = PLAIN.format(toml=toml).replace(*CHANGES[change])
     conf.write_bytes(text.encode())
     used, read = values_of_opensm(conf, tmp_path), settings_in(text)
-    usual = {"lmc": "0", "qos": "FALSE"}
+    usual = {"lmc": "0", "qos": "FALSE", "qos_max_vls": "0", "qos_high_limit": "-1", "sm_priority": "0"}
     differ = [key for key in KEYS if not equal(read.get(key, usual.get(key)), used[key])]
     wrong = [finding.text for finding in check_configuration(toml, conf) if finding.wrong]
     assert wrong or not differ, (change, differ)

@@ -44,6 +44,8 @@ MISREAD = {
     "a long line": (f"{FULL}more=0x0004 : {', '.join(['0x100004=full'] * 300)};\n", 8, "the line is longer than 4094"),
 }
 
+EMPTY = {"nothing": ("",), "a comment": ("# none\n",), "blank lines": ("\n \n",)}
+
 
 @pytest.mark.parametrize("name", GOOD)
 def test_partitions_without_an_error_pass(tmp_path, name):
@@ -70,11 +72,20 @@ def test_all_errors_are_reported_up_to_one_after_which_the_check_cannot_go_on(tm
     assert [error.line for error in caught.value.errors] == [1, 3, 4, 5]
 
 
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_file_without_a_partition_is_refused(tmp_path, name):
+    path = tmp_path / "partitions"
+    path.write_text(*EMPTY[name])
+    with pytest.raises(ParseError, match="partitions: defines no partition \\(define one, or name no file\\)"):
+        check_partitions(path)
+
+
 @pytest.mark.lab
 def test_opensm_refuses_what_the_check_refuses(live, nets, tmp_path):
     file = tmp_path / "partitions"
     file.write_text(FULL)
     config = {"qos": True, "partition_config_file": file, "log_flags": "0x47"}
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
+        opensm_agrees(lab, file, GOOD, EMPTY, "Partition configuration in error")
         opensm_agrees(lab, file, GOOD, WRONG_SL, "flag 'sl' requires valid value")
         opensm_agrees(lab, file, GOOD, BAD, "PARSE ERROR")
