@@ -189,8 +189,8 @@ def check_configuration(
             named_there = {key: value for key, value in conf.settings.items() if value[:1] == "/" and key != "log_file"}
             read = {f"{key} of opensm.conf": Path(value) for key, value in named_there.items()}
             errors = [*overwritten_files(config, {**read, "opensm.conf": opensm_conf}, file)]
-            found = [Finding(True, str(error)) for error in errors]
-            findings += [each for each in found if each not in findings]
+            # The other errors compare files of the configuration, which is done above.
+            findings += [Finding(True, str(each)) for each in errors if each.problem.endswith("opensm.conf")]
         findings += _opensm_conf(config, path, conf)
     return findings
 

@@ -80,8 +80,8 @@ def test_errors_in_independent_parts_are_reported_together(files, tmp_path):
 
 
 def test_an_overwritten_file_is_reported_once(files):
-    files[0].write_text("status_file = 'ibnue.toml'\n")
-    assert len(wrong(files)) == 1
+    files[0].write_text("status_file = 'ibnue.toml'\nlog_file = 'ibnue.toml'\n")
+    assert len(wrong(files)) == 2
 
 
 def test_options_without_a_value_are_not_set(files):
