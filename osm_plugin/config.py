@@ -265,8 +265,15 @@ def read_valid_settings(path: Path) -> tuple[PluginConfig, list[ParseError]]:
     written = {(key,): getattr(config, key) for key in WRITTEN_FILES}
     named = {keys: name for keys, name in written.items() if isinstance(name, str)} | config.files
     config = config.with_files({keys: folder / name for keys, name in named.items()})
-    read = {".".join(filter(None, keys)): name for keys, name in config.files.items()}
-    return config, [*errors, *overwritten_files(config, {"this configuration file": path, **read}, file)]
+    return config, [*errors, *overwritten_files(config, files_read(config, path), file)]
+
+
+def files_read(config: PluginConfig, path: Path) -> dict[str, Path]:
+    """Return the configuration file ``path`` and the files that the configuration names and the plugin only reads.  The
+    keys describe these files.
+    """
+    named = {".".join(filter(None, keys)): name for keys, name in config.files.items()}
+    return {"this configuration file": path, **named}
 
 
 def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml) -> Iterator[ParseError]:
@@ -274,14 +281,34 @@ def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml
 
     ``config`` is the content of ``file``.  ``read`` has files that are only read.  Its keys describe these files.
     """
+    for key, path, other in files_of_two_uses(config, read):
+        where = (key,) if key in file.table else other.split(".")
+        yield file.error(f"{key}: {path}: is also {other}", *where, remedy="name another file")
+
+
+def files_of_two_uses(config: PluginConfig, read: Mapping[str, Path]) -> Iterator[tuple[str, Path, str]]:
+    """Yield the files that the plugin writes for one use, and writes or reads for another use.
+
+    ``read`` has files that are only read.  Devices such as /dev/null are left out, because writing destroys nothing
+    there.
+
+    Yields
+    ------
+    key : str
+        Key of the file in the configuration.
+    path : Path
+        The file.
+    other : str
+        Key or description of the other use.
+    """
     names = (config.log_file, config.state_path, config.status_path, config.metrics_file)
     written = {key: Path(name) for key, name in zip(WRITTEN_FILES, names, strict=True) if name is not None}
     real = real_paths([*read.values(), *written.values()])
     uses = {real[path]: use for use, path in read.items()}
     for key, path in written.items():
-        if (other := uses.setdefault(real[path], key)) != key:
-            where = key if key in file.table else other
-            yield file.error(f"{key}: {path}: is also {other}", where, remedy="name another file")
+        is_device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
+        if not is_device and (other := uses.setdefault(real[path], key)) != key:
+            yield key, path, other
 
 
 def line_of_option(path: Path, config: PluginConfig, engine: str, name: str) -> int | None:

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from osm_plugin import silent_files
-from osm_plugin.config import PluginConfig, cache_folder, config_from_table, line_of_option, read_config
+from osm_plugin.config import (
+    PluginConfig,
+    cache_folder,
+    config_from_table,
+    files_of_two_uses,
+    files_read,
+    line_of_option,
+    read_config,
+)
 from routing.errors import EnvironmentProblem, IbnueError, InputError, OptionError, file_problem
 from routing.formats.atomic import atomic_write, write_text_atomically
 
@@ -45,7 +53,9 @@ def read_saved(path: Path) -> PluginConfig | None:
     position = saved_folder(path) / SAVED
     try:
         table = json.loads(position.read_text(encoding="utf-8"))
-        return config_from_table(table, position) if isinstance(table, dict) else None
+        found = config_from_table(table, position) if isinstance(table, dict) else None
+        # An earlier version may have saved a configuration in which the plugin overwrites a file of another use.
+        return None if found is not None and any(files_of_two_uses(found, files_read(found, path))) else found
     except (OSError, ValueError, TypeError):  # ValueError includes InputError, a class derived from ValueError.
         return None
 

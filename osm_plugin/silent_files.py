@@ -25,7 +25,8 @@ def real_paths(files: Iterable[Path]) -> dict[Path, str]:
 
     def follow() -> None:
         for path in files:
-            found[path] = os.path.realpath(path)
+            with suppress(OSError, ValueError):  # A path with a null character is a ValueError.
+                found[path] = os.path.realpath(path)
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()

@@ -123,12 +123,16 @@ class State:
             return read_state(Path("memory"), threads=threads, file=file)
         return None
 
-    def _is_outdated(self, number: int) -> bool:
+    def _is_outdated(self, number: int, changed: int) -> bool:
         """Return whether the worker before this one has left tables in a memory file that are newer than a state file.
 
-        ``number`` is the number of the state file (:func:`~osm_plugin.state.read_number`).
+        ``number`` is the number of the state file (:func:`~osm_plugin.state.read_number`), and ``changed`` the time of
+        its last change in ns.  A file without a number, which is 0, is compared by this time.
         """
-        return any(read_number(copy) > number >= 0 for copy in self._copies[:1])
+        return any(
+            read_number(copy) > number >= 0 and (number > 0 or os.fstat(copy).st_mtime_ns > changed)
+            for copy in self._copies[:1]
+        )
 
     @property
     def writing(self) -> socket.socket | None:
@@ -196,7 +200,7 @@ class State:
                     raise TableError("the worker has ended twice with the last tables", path=folder)
                 if self._late:
                     raise TableError("it was read only after tables had been published", path=folder)
-                if known is None and folder == self._path and self._is_outdated(number):
+                if known is None and folder == self._path and self._is_outdated(number, self._stamps[folder][0]):
                     raise TableError("it is older than the tables in memory", path=folder)
                 kept = read_state(folder, threads=threads, file=file)
             except IbnueError as problem:

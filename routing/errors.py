@@ -90,7 +90,8 @@ class ParseErrors(ParseError):
     def __init__(self, errors: Sequence[ParseError], remedy: str | None = None) -> None:
         self.errors = sorted(errors, key=lambda error: error.line or 0)
         remedies = [f" ({error.remedy})" if error.remedy and remedy is None else "" for error in self.errors]
-        texts = [f"line {each.line}: {each.problem}{own}" for each, own in zip(self.errors, remedies, strict=True)]
+        lines = ["" if each.line is None else f"line {each.line}: " for each in self.errors]
+        texts = [f"{at}{each.problem}{own}" for at, each, own in zip(lines, self.errors, remedies, strict=True)]
         super().__init__(f"{len(errors)} errors: {'; '.join(texts)}", path=errors[0].path, remedy=remedy)
 
 

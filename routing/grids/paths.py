@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from routing.grids.detours import add_detours
 
 NONE = 255
 """Number in place of the index of a bundle if there is no path."""
+MOST_PAIRED = 512
+"""Largest number of switches for which :func:`_by_pair` computes an index for each pair of switches."""
 
 Hops = npt.NDArray[np.uint8]
 
@@ -224,6 +227,12 @@ def _clique_rows(members: npt.NDArray[np.int64], index: Hops) -> tuple[Hops, Hop
     return hop, hop
 
 
+def _by_pair(matrix: npt.NDArray[Any], own: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Return the elements of a matrix by pair of switches.  ``own`` has the row and the column of each switch."""
+    # With few switches, one index takes less time than two.  With many switches, this index needs too much memory.
+    return matrix.take(own[:, None] * matrix.shape[1] + own) if len(own) <= MOST_PAIRED else matrix[own][:, own]
+
+
 def _whole_paths(
     grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], *, same_side: bool
 ) -> tuple[Hops, Hops]:
@@ -242,21 +251,19 @@ def _whole_paths(
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
         # `here` has the coordinates at which paths start, and `goal` the coordinates at which paths end.  Operations on
-        # `here` and `goal` give a matrix with a row for each end and a column for each start.  `pair` has the index in
-        # this matrix of each pair of switches.
+        # `here` and `goal` give a matrix with a row for each end and a column for each start.
         here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
-        pair = own[:, None] * size + own
-        np.copyto(hop, nearest.T[own], where=(here != goal).take(pair))
-        later, odd = odd, odd ^ ((here + goal) % 2 == 1).take(pair)
+        np.copyto(hop, nearest.T[own], where=_by_pair(here != goal, own))
+        later, odd = odd, odd ^ _by_pair((here + goal) % 2 == 1, own)
         if grid.kind[axis] is not Kind.RING:
             continue
         bit -= 1
         gap = (goal - here) % size
         crosses = (here != goal) & np.where(2 * gap < size, here > goal, here < goal)
-        crossing |= (crosses.astype(np.uint8) << np.uint8(bit)).take(pair)
+        crossing |= _by_pair(crosses.astype(np.uint8) << np.uint8(bit), own)
         if size % 2 == 1:  # No two switches are half a ring apart.
             continue
-        rows, columns = np.nonzero((2 * gap == size).take(pair))
+        rows, columns = np.nonzero(_by_pair(2 * gap == size, own))
         start, end = own[columns], own[rows]
         # `rows` and `columns` are the pairs of a destination and a start that are half a ring apart.  The paths from
         # consecutive starts on the ring use different sides of the ring, so that both sides carry equal loads.

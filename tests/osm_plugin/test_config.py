@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from osm_plugin.config import ENGINE_KEYS, PluginConfig, config_path, read_config
+from osm_plugin.silent_files import real_paths
 from osm_plugin.worker_process import PRELUDE, clean_environment
 from routing.engines.base import EngineOptions
 from routing.errors import InputError, ParseErrors
@@ -118,6 +119,25 @@ def test_each_file_that_would_overwrite_another_one_is_reported(tmp_path):
     with pytest.raises(ParseErrors) as raised:
         read_config(path)
     assert [error.line for error in raised.value.errors] == [1, 2, 4]
+
+
+def test_devices_can_have_several_uses(tmp_path):
+    path = tmp_path / "ibnue.toml"
+    path.write_text("log_file = '/dev/null'\nmetrics_file = '/dev/null'\n")
+    assert read_config(path).metrics_file == "/dev/null"
+
+
+def test_an_error_of_a_default_path_names_the_line_of_the_other_use(tmp_path):
+    path = tmp_path / "ibnue.toml"
+    path.write_text("state_file = 'ibnue.toml'\nnumber = 1\n[engine]\nroot_guid_file = 'ibnue-status.json'\n")
+    with pytest.raises(ParseErrors) as raised:
+        read_config(path)
+    assert "line 4: status_file: " in str(raised.value) and "None" not in str(raised.value)
+
+
+def test_links_are_followed_beside_a_path_with_a_null_character(tmp_path):
+    (tmp_path / "link").symlink_to("file")
+    assert real_paths([Path("/a\0b"), tmp_path / "link"])[tmp_path / "link"] == os.path.realpath(tmp_path / "file")
 
 
 def test_symbolic_links_on_a_silent_file_system_are_not_followed(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,16 @@ def test_a_file_of_another_name_has_another_good_configuration(path):
     good.use(read_config(path), lambda config: "")
     good.save()
     assert read_saved(path.with_name("other.toml")) is None and read_saved(path) == read_config(path)
+
+
+def test_a_saved_configuration_that_overwrites_a_file_is_not_used(path):
+    path.write_text("deadline = 3")
+    good = LastGood(path)
+    good.use(replace(read_config(path), log_file=str(path)), lambda config: "")
+    good.save()
+    path.write_text("dead_line = 3")
+    with pytest.raises(InputError, match="unknown key 'dead_line'"):
+        ConfigFile(path).refresh()
 
 
 def test_a_configuration_that_no_message_carries_is_refused(path):

@@ -350,6 +350,20 @@ def test_tables_in_memory_are_newer_than_the_file_although_the_clock_was_set_bac
         os.close(copy)
 
 
+@pytest.mark.parametrize("is_newer", [False, True])
+def test_a_state_file_without_a_number_is_compared_by_its_time(tmp_path, torus, degraded, started, is_newer):
+    path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
+    state = started(path, copies)
+    state.put(degraded, reset=False)
+    written(state, path)
+    write_state(path, torus)  # as an earlier version writes it
+    changed = os.fstat(copies[0]).st_mtime_ns + (1 if is_newer else -1)
+    os.utime(path, ns=(changed, changed))
+    assert same_tables(started(path, copies).last.routing, (torus if is_newer else degraded).routing)
+    for copy in copies:
+        os.close(copy)
+
+
 def test_published_tables_are_written_without_another_sweep(tmp_path, torus, degraded, started):
     path = tmp_path / "state.npz"
     state = started(path)
