@@ -516,7 +516,7 @@ class Host:
         """
         path, log, why = self._log_path(), None, ""
         try:
-            log = None if path is None else path.open("ab")
+            log = None if path is None else open(path, "ab", opener=_open_without_wait)  # noqa: SIM115
         except OSError as problem:
             why = f"{(problem.strerror or str(problem)).lower()} (check log_file and its folder)"
         if why != self._log_problem and path is not None:
@@ -532,3 +532,13 @@ class Host:
             if worker is not None and path is not None and not worker.has_log(path) and (log := self._open_log()):
                 with log:
                     worker.take_log(log)
+
+
+def _open_without_wait(path: str, flags: int) -> int:
+    """Open a file for writing, and return its descriptor.  A pipe that no program reads is an error.
+
+    Without O_NONBLOCK, OpenSM would wait until a program opens the pipe.
+    """
+    file = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(file, True)
+    return file

@@ -319,6 +319,16 @@ def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     assert host._open_log() is None and host.check_worker() == ""
 
 
+@pytest.mark.timeout(30)
+def test_opensm_does_not_wait_for_a_reader_of_a_pipe_as_log_file(host, tmp_path):
+    config = tmp_path / "ibnue.toml"
+    os.mkfifo(tmp_path / "pipe")
+    config.write_text("log_file = 'pipe'\n")
+    host.start(f"--config {config}", "stdout")
+    wanted = f"the worker's log is not written: {tmp_path}/pipe: no such device or address"
+    assert host.check_worker().startswith(wanted)
+
+
 def test_a_log_file_that_becomes_a_folder_is_reported_until_it_can_be_written(host, tmp_path):
     host.start("", str(tmp_path / "opensm.log"))
     log = tmp_path / "ibnue-worker.log"
