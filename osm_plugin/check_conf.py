@@ -65,7 +65,7 @@ _RANGES = (
     (r"qos_(\w+_)?max_vls", range(16)),
     (r"qos_(\w+_)?high_limit", range(-1, 256)),
 )
-"""Patterns of options of opensm.conf, and the numbers that OpenSM accepts for these options."""
+"""Regular expressions for names of options in opensm.conf, each with the numbers that OpenSM accepts as values."""
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs that the plugin uses, by the value of ``max_op_vls``.
 
@@ -189,7 +189,7 @@ def check_configuration(
             named_there = {key: value for key, value in conf.settings.items() if value[:1] == "/" and key != "log_file"}
             read = {f"{key} of opensm.conf": Path(value) for key, value in named_there.items()}
             errors = [*overwritten_files(config, {**read, "opensm.conf": opensm_conf}, file)]
-            # The other errors compare files of the configuration, which is done above.
+            # The other errors concern only files of the configuration, and have been reported above.
             findings += [Finding(True, str(each)) for each in errors if each.problem.endswith("opensm.conf")]
         findings += _opensm_conf(config, path, conf)
     return findings

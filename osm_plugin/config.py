@@ -247,8 +247,9 @@ def read_config(path: Path | None) -> PluginConfig:
 
 
 def read_valid_settings(path: Path) -> tuple[PluginConfig, list[ParseError]]:
-    """Read a TOML file.  Return the configuration without unknown keys and without values of wrong types, and all
-    errors of the settings in the file.
+    """Read a TOML file.  Return its valid settings as a configuration, and all errors of its settings.
+
+    The configuration leaves out unknown keys and values of wrong types.
 
     Raises
     ------
@@ -269,17 +270,18 @@ def read_valid_settings(path: Path) -> tuple[PluginConfig, list[ParseError]]:
 
 
 def files_read(config: PluginConfig, path: Path) -> dict[str, Path]:
-    """Return the configuration file ``path`` and the files that the configuration names and the plugin only reads.  The
-    keys describe these files.
+    """Return the files that the plugin only reads: the configuration file ``path``, and the input files that the
+    configuration names.  The key of each file describes the file.
     """
     named = {".".join(filter(None, keys)): name for keys, name in config.files.items()}
     return {"this configuration file": path, **named}
 
 
 def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml) -> Iterator[ParseError]:
-    """Yield an error for each file that the plugin writes although it also writes or reads this file for another use.
+    """Yield an error for each file that the plugin writes although the file also has another use.
 
-    ``config`` is the content of ``file``.  ``read`` has files that are only read.  Its keys describe these files.
+    For example, ``status_file`` names the configuration file.  ``config`` is the content of ``file``.  ``read`` has the
+    files that the plugin must not write.  The key of each file describes the file.
     """
     for key, path, other in files_of_two_uses(config, read):
         where = (key,) if key in file.table else other.split(".")
@@ -287,10 +289,11 @@ def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml
 
 
 def files_of_two_uses(config: PluginConfig, read: Mapping[str, Path]) -> Iterator[tuple[str, Path, str]]:
-    """Yield the files that the plugin writes for one use, and writes or reads for another use.
+    """Yield each file that the plugin writes although the file also has another use.
 
-    ``read`` has files that are only read.  Devices such as /dev/null are left out, because writing destroys nothing
-    there.
+    The other use comes from another key in ``WRITTEN_FILES``, or from ``read``.  ``read`` has the files that the plugin
+    must not write.  The key of each file describes the file.  Devices such as /dev/null are left out, because writing
+    destroys nothing there.
 
     Yields
     ------
@@ -312,11 +315,10 @@ def files_of_two_uses(config: PluginConfig, read: Mapping[str, Path]) -> Iterato
 
 
 def line_of_option(path: Path, config: PluginConfig, engine: str, name: str) -> int | None:
-    """Return the line of the file ``path`` that sets an option of an engine for a run with the configuration
-    ``config``.
+    """Return the number of the line in the file ``path`` that sets the option ``name`` of an engine.
 
-    The result is None if the configuration does not set the option ``name``.  It is also None if the file has another
-    configuration now, or cannot be read.
+    ``config`` is the configuration with which the engine has run.  The result is None if ``config`` does not set the
+    option.  The result is also None if the file has another configuration now, or cannot be read.
     """
     with suppress(InputError):
         if name in config.options_of(engine) and read_config(path) == config:
@@ -366,8 +368,9 @@ def _by_engine(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _checked(found: dict[str, Any], file: Toml) -> tuple[PluginConfig, list[ParseError]]:
-    """Return the configuration with the settings ``found``, without unknown keys and without values of wrong types, and
-    all errors of these settings.
+    """Return the valid settings among ``found`` as a configuration, and all errors of ``found``.
+
+    The configuration leaves out unknown keys and values of wrong types.
     """
     errors = [*_drop_invalid(found, _KEYS, (), file)]
     tables = {"engine": found.pop("engine", {}), "classes": found.pop("classes", {})}

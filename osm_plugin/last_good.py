@@ -54,7 +54,7 @@ def read_saved(path: Path) -> PluginConfig | None:
     try:
         table = json.loads(position.read_text(encoding="utf-8"))
         found = config_from_table(table, position) if isinstance(table, dict) else None
-        # An earlier version may have saved a configuration in which the plugin overwrites a file of another use.
+        # An earlier version may have saved a configuration with which the plugin overwrites its other files.
         return None if found is not None and any(files_of_two_uses(found, files_read(found, path))) else found
     except (OSError, ValueError, TypeError):  # ValueError includes InputError, a class derived from ValueError.
         return None

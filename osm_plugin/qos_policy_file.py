@@ -173,11 +173,12 @@ class _Policy:
         # The QoS levels and port groups that match rules name.  Each element has the text "QoS level" or "port group",
         # the name of the level or group, and the first line of the rule.
         self._used: list[tuple[str, str, int]] = []
-        # The errors in statements, and the sections (as in _open) that have these statements.
+        # The errors in statements.
         self._errors: list[ParseError] = []
-        # Whether all texts are in one line.  A longer text can mean that a quotation mark is missing, so that the
-        # errors after the first one would be misleading.
+        # Whether no text in quotation marks continues on a second line.  Such a text can mean that a quotation mark is
+        # missing.  Then only the first error is reported, because the errors after it would be misleading.
         self._is_plain = not any("\n" in word.text for word in _words(text))
+        # Name and first line of each section that has an error in a statement.
         self._faulty: set[tuple[str, int]] = set()
 
     def read(self) -> None:

@@ -16,9 +16,9 @@ ANSWER_SECONDS = 1.0
 
 
 def real_paths(files: Iterable[Path]) -> dict[Path, str]:
-    """Return the absolute path of each file, in which symbolic links are followed.
+    """Return the real path of each file: an absolute path without symbolic links.
 
-    If a file system does not answer in time, the symbolic links of some files are not followed.
+    If a file system does not answer in time, the paths of some files keep their symbolic links.
     """
     files = list(files)
     found = {path: os.path.normpath(path.absolute()) for path in files}
@@ -30,7 +30,8 @@ def real_paths(files: Iterable[Path]) -> dict[Path, str]:
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    # The thread that reads the configuration calls this function, and itself has only ANSWER_SECONDS.
+    # A sweep waits only ANSWER_SECONDS for the thread that calls this function, so this function takes at most half of
+    # this time.
     thread.join(ANSWER_SECONDS / 2)
     return dict(found)
 

@@ -278,8 +278,9 @@ class State:
                 continue
             content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
             if is_in_file or kept is not written:  # If the last tables are also the baseline, they are compressed once.
-                # The numbers increase even if the clock is set back.  They begin with the time, because another OpenSM
-                # may have written state files that this worker does not know.
+                # The number is the current time in ns, because a number that starts at 0 could be lower than the
+                # numbers in state files of another OpenSM, which this worker does not know.  If the clock was set back,
+                # the number is the highest known number + 1.
                 known = [self._number, *map(read_number, self._copies)]
                 self._number = max(os.fstat(content).st_mtime_ns, *(earlier + 1 for earlier in known))
                 buffer = io.BytesIO()

@@ -79,7 +79,7 @@ class ParseErrors(ParseError):
     errors
         The errors.
     remedy
-        Remedy for all errors; None: the text has the remedy of each error.
+        One remedy for all errors together; None: the message has the separate remedy of each error.
 
     Attributes
     ----------
@@ -96,8 +96,9 @@ class ParseErrors(ParseError):
 
 
 def raise_errors(errors: Sequence[ParseError], remedy: str | None = None) -> None:
-    """Raise the errors of a file together, if there are any.  ``remedy`` is the remedy for several errors; None: each
-    error has its own.
+    """Raise the errors of a file as one exception, if there are any.
+
+    ``remedy`` is one remedy for several errors together; None: the message has the separate remedy of each error.
     """
     if errors:
         raise errors[0] if len(errors) == 1 else ParseErrors(errors, remedy)

@@ -233,9 +233,9 @@ class _ChangingVls:
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         if not switch_pairs:
             # The scope "endports" has two kinds of traffic: to CAs and routers, and from CAs and routers to switches.
-            # The trace made here finds the dependencies of the first kind.  If they have a cycle, there is no order,
-            # and a trace of the second kind is not needed.  If they are all dependencies of the fabric's traffic, their
-            # graph exists already.
+            # The trace `found` has the dependencies of the first kind, and the dependencies of all traffic.  If the
+            # first kind has a cycle, there is no order, and the second kind need not be traced.  If both sets of
+            # dependencies are equal, the stored graph of all traffic is used, so that no second graph is built.
             found = self.trace(replies=replies)
             equal = np.array_equal(found.to_endports, found.dep)
             if (self._graph(replies, True) if equal else self._graph_of(found.to_endports, replies)).order() is None:

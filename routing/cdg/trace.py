@@ -112,7 +112,8 @@ def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
     if routing.sl_to_vl.uniform:
         return table
     row = table.reshape(-1, 16)[0] if table.size else identity_sl2vl(1)
-    # Each port is compared with the next port, because NumPy compares two long arrays in the least time.
+    # All tables are equal if the table of each port equals the table of the next port.  NumPy compares two long arrays
+    # in less time than many short tables with one table.
     return row if bool((table.ravel()[16:] == table.ravel()[:-16]).all()) else None
 
 

@@ -18,7 +18,7 @@ from routing.grids.detours import add_detours
 NONE = 255
 """Number in place of the index of a bundle if there is no path."""
 MOST_PAIRED = 512
-"""Largest number of switches for which :func:`_by_pair` computes an index for each pair of switches."""
+"""Largest number of switches for which :func:`_by_pair` selects the elements by one flat index for each pair."""
 
 Hops = npt.NDArray[np.uint8]
 
@@ -163,11 +163,12 @@ def _row_tables(grid: Grid, bundles: LinkBundles) -> list[tuple[Hops, Hops]]:
     index = np.full((switches + 1, switches + 1), NONE, np.uint8)
     src = np.repeat(np.arange(switches), np.diff(bundles.first))
     index[src, bundles.dst] = np.arange(len(src)) - bundles.first[src]
-    # The rows of all dimensions of equal size and kind are computed together.
+    # All dimensions of the same size and kind (line, ring or clique) are computed together.
     forms, tables = list(zip(grid.size, grid.kind, strict=True)), dict[int, tuple[Hops, Hops]]()
     for size, kind in dict.fromkeys(forms):
         axes = [axis for axis, form in enumerate(forms) if form == (size, kind)]
-        # `step` is the distance, in `place`, of two positions that are neighbours along each of the dimensions `axes`.
+        # `place` numbers the positions of the whole grid.  For each dimension in `axes`, `step` has the difference of
+        # these numbers between neighbours along the dimension.
         place, volume = np.ravel_multi_index(tuple(grid.position.T), grid.size), math.prod(grid.size)
         step = np.array([[math.prod(grid.size[axis + 1 :])] for axis in axes])
         row = place // (step * size) * step + place % step + np.arange(len(axes))[:, None] * (volume // size)
@@ -197,7 +198,8 @@ def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tu
     hop = np.full((*members.shape, size), NONE, np.uint8)
     other = hop.copy()
     for step, near, far in ((1, ahead, behind), (-1, behind, ahead)):
-        # `is_linked` is by row, start and gap: whether no link is missing between the start and the end of the path.
+        # `is_linked` is bool by row, start and gap: whether no link is missing on the path from the start to the
+        # position that is `gap` positions away in the direction of `step`.
         is_linked = np.logical_and.accumulate((near != NONE)[:, (here + step * (gap - 1)) % size], axis=2)
         longer = (2 * gap > size) | ((2 * gap == size) & (step < 0))
         row, start, over = np.nonzero(is_linked & ~(is_whole & longer))
@@ -228,8 +230,12 @@ def _clique_rows(members: npt.NDArray[np.int64], index: Hops) -> tuple[Hops, Hop
 
 
 def _by_pair(matrix: npt.NDArray[Any], own: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Return the elements of a matrix by pair of switches.  ``own`` has the row and the column of each switch."""
-    # With few switches, one index takes less time than two.  With many switches, this index needs too much memory.
+    """Return an element of ``matrix`` for each pair (i, j) of switches: ``matrix[own[i], own[j]]``.
+
+    ``own`` has for each switch its row in ``matrix``, which is also its column.
+    """
+    # With few switches, one flat index for each pair takes less time than a selection of rows and then of columns.
+    # With many switches, the flat indices need too much memory.
     return matrix.take(own[:, None] * matrix.shape[1] + own) if len(own) <= MOST_PAIRED else matrix[own][:, own]
 
 
@@ -243,15 +249,16 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `odd` and `later` are bool by destination and switch: whether a sum of coordinates is odd.  The sum for `later`
-    # has the coordinates of the destination and of the switch in all dimensions that the path uses later than
-    # dimension `axis`.  The sum for `odd` also has the coordinates in dimension `axis`.
+    # `odd` and `later` are bool by destination and switch: whether a sum is odd.  Each sum adds coordinates of the
+    # destination and of the switch.  For `later`, these are the coordinates in all dimensions that paths use after
+    # dimension `axis`.  For `odd`, the sum also includes dimension `axis`.
     odd = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
-        # `here` has the coordinates at which paths start, and `goal` the coordinates at which paths end.  Operations on
-        # `here` and `goal` give a matrix with a row for each end and a column for each start.
+        # `here` is a row with the coordinates at which paths start.  `goal` is a column with the coordinates at which
+        # paths end.  So an expression with both, such as here != goal, is a matrix: element (i, j) belongs to the path
+        # from coordinate j to coordinate i.
         here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
         np.copyto(hop, nearest.T[own], where=_by_pair(here != goal, own))
         later, odd = odd, odd ^ _by_pair((here + goal) % 2 == 1, own)
@@ -265,8 +272,9 @@ def _whole_paths(
             continue
         rows, columns = np.nonzero(_by_pair(2 * gap == size, own))
         start, end = own[columns], own[rows]
-        # `rows` and `columns` are the pairs of a destination and a start that are half a ring apart.  The paths from
-        # consecutive starts on the ring use different sides of the ring, so that both sides carry equal loads.
+        # For each pair of switches that are half a ring apart, `rows` has the destination, and `columns` the switch at
+        # which the path starts.  Paths from consecutive positions of the ring use different sides of the ring, so that
+        # both sides carry equal loads.
         parity = start + later[rows, columns]
         if same_side and size % 4 == 0:
             # On a ring whose length is a multiple of four, the positions of two opposite switches are both even or
