@@ -109,8 +109,8 @@ def test_levels_differ_in_a_running_worker(live, nets, level):
     toml = f"log_level = '{level}'\nstate_file = false\n"
     with live(nets("ring", "4", cas=1), "ibnue-updn,minhop", toml=f"{toml}[engine]\nvls = 3\n") as lab:
         log = lab.opensm.log_path.parent / "ibnue-worker.log"
-        why = "error: ibnue-updn: vls = 3, but OpenSM sets up 1"
-        reported = until(lambda: why in (text := log.read_text()) and text)
+        reported = until(lambda: "vls = 3, but OpenSM sets up 1" in (text := log.read_text()) and text)
+        assert f"error: ibnue-updn: {live.config}:" in reported
         assert ("Traceback" in reported) == (level == "debug")
         live.configure(toml)
         assert lab.opensm.resweep().engine == "ibnue-updn"
