@@ -12,13 +12,13 @@ from in_one_test import cases_in_one_test
 import routing
 from routing import errors
 from routing.engines.registry import UnknownEngine
-from routing.errors import IbnueError, InputError, NotEnoughVLs
+from routing.errors import IbnueError, InputError, NotEnoughVLs, ParseError, ParseErrors
 from routing.grids.coordinates import NotAGrid
 from routing.trees.closed_form import NotATree
 
 OWN = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, IbnueError)]
-INPUT = [kind for kind in [*OWN, UnknownEngine] if issubclass(kind, InputError)]
-OTHERS = [kind for kind in [*OWN, NotAGrid, NotATree] if kind not in (*INPUT, NotEnoughVLs)]
+INPUT = [kind for kind in [*OWN, UnknownEngine] if issubclass(kind, InputError) and kind is not ParseErrors]
+OTHERS = [kind for kind in [*OWN, NotAGrid, NotATree] if kind not in (*INPUT, NotEnoughVLs, ParseErrors)]
 ERRORS = [
     *(kind("no such\nvalue", path="fabric.net", line=7, remedy="use 1") for kind in INPUT),
     *(kind("the fabric is not a tree") for kind in OTHERS),
@@ -37,6 +37,12 @@ def test_errors_can_be_pickled(error, protocol):
         assert str(other) == str(error)
         assert vars(other) == vars(error)
         assert other.args == error.args
+
+
+def test_several_errors_of_a_file_can_be_pickled():
+    error = ParseErrors([ParseError(f"{line} is wrong", path="a.toml", line=line) for line in (3, 2)])
+    other = pickle.loads(pickle.dumps(error))
+    assert str(other) == str(error) and [each.line for each in other.errors] == [2, 3]
 
 
 def test_the_remedy_of_a_problem_of_the_machine_is_not_part_of_its_text():

@@ -99,7 +99,7 @@ def test_errors_are_json_and_one_line(words, expected):
 
 def test_an_error_names_the_line_of_its_file(tmp_path):
     path = tmp_path / "rules.toml"
-    path.write_text("[[rule]]\nname = 'x'\nports = [999]\n")
+    path.write_text("[[rule]]\nname = 'x'\nhoq_life = 99\n")
     reported = json.loads(run("policy", "check", path, "ring:4", "--json").stdout)
     assert (reported["file"], reported["exit_status"]) == (str(path), 2)
     assert isinstance(reported["line"], int)
