@@ -157,10 +157,10 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
 
 
 def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]]) -> dict[int, list[float]]:
-    """Return the values of each number of an output line in the further runs of a benchmark.
+    """Return the values that the numbers of one output line have in the further runs of a benchmark.
 
-    The key is the position of a number in the line, counted from 0.  The value is the list of this number's values, one
-    for each further run.
+    The key is the position of a number in the line, counted from 0.  The value is a list with the number's value in
+    each further run.
 
     Parameters
     ----------

@@ -67,8 +67,9 @@ class QosPolicy:
     def sl2vl_line(self, vls: int) -> str:
         """Return a line for the log if ``qos_sl2vl`` does not fit tables with ``vls`` VLs; "" otherwise.
 
-        The line states that tables with several VLs replace the SL-to-VL tables of opensm.conf, or that these SL-to-VL
-        tables discard packets.
+        - Tables with several VLs: the SL-to-VL tables of opensm.conf are not used.
+        - Tables with one VL: the SL-to-VL tables of opensm.conf stay in use, and map an SL in use to VL 15.  Switches
+          then discard the packets with this SL.
         """
         # Tables with one VL keep the SL-to-VL tables of opensm.conf, in which VL 15 means that packets are discarded.
         lost = " and ".join(f"SL {sl}" for sl in self.sls or (0,) if self.sl2vl[sl] == DATA_VLS)

@@ -33,9 +33,9 @@ class Change:
         The new tables.  ``after.deferred`` lists the entries that later rounds write.
     schedule
         The update schedule; None: all entries are written at once, which is not proven safe.  The rounds of a schedule
-        cannot cause a credit loop, with one exception: a first round that only removes entries, as long as this round
-        is not complete.  Such a first round is needed if old entries are unknown.  It is also used if old entries lead
-        over changed cables, and the search found no schedule without it.
+        cannot cause a credit loop, except a first round that only removes entries.  While the switches write such a
+        first round, a credit loop is possible.  Such a first round is needed if old entries are unknown.  It is also
+        used if cables have changed at ports that old entries name, and the search found no schedule without it.
     asked
         Whether an update schedule was searched for.
     replies

@@ -82,11 +82,12 @@ class AcyclicCdg(Cdg):
     Attributes
     ----------
     order
-        int32[V, C], position of each channel in a topological order of each VL; V = 0: credit loops are allowed.
+        int32[V, C], position of each channel in a topological order of each VL.  V = 0: there is no order, because
+        credit loops are allowed.
     position
         int32[S], position of each switch in an Up*/Down* order.  Each possible CDG edge that the Up*/Down* order
-        allows leads to a later channel in ``order``.  This also applies to edges that this CDG lacks.  None if no
-        Up*/Down* order with this property is known.
+        allows leads to a later channel in ``order``, whether this CDG has the edge or not.  None if no Up*/Down* order
+        with this property is known.
     """
 
     order: npt.NDArray[np.int32]

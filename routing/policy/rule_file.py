@@ -50,12 +50,12 @@ _LONG = 60
 
 @dataclass(frozen=True)
 class _Location:
-    """Location of a rule in its file, for error messages.
+    """Location of a rule in its file, and the list to which errors in the rule are added.
 
     Attributes
     ----------
     file, where
-        The file, and the path to the rule or to a subtable of the rule.
+        The file, and the keys and indices that lead to the rule or to a TOML table inside the rule.
     errors
         The errors found so far in the file.
     """

@@ -120,11 +120,11 @@ def allowed_dependencies(
     -------
     dependencies : AcyclicCdg or None
         The CDG edges of the tables in force, and of the baseline tables.  Channels have their numbers in the fabric
-        ``base``.  None if packets change their VL along a path.  There are no edges if the tables in force have no
-        certificate.
+        ``base``.  None if packets change their VL along a path.  If the tables in force have no certificate, the result
+        is a CDG without edges.
     with_baseline : bool
-        False if the edges of the baseline tables are left out (see Notes), or if ``dependencies`` is None.  True in all
-        other cases, such as without baseline tables.
+        False if edges of the baseline tables had to be left out (see Notes), or if ``dependencies`` is None.  True in
+        all other cases.  Without baseline tables, nothing is left out, so the result is True.
 
     Notes
     -----

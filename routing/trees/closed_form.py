@@ -201,19 +201,21 @@ def _by_links_within(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArr
 
 
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float]]:
-    """Yield candidates for the levels of the switches (int32[S]): distances from the roots or, without roots, distances
-    from the leaves.  With each candidate, yield a limit for the share of the entries between leaves that have no path
-    up and then down.  If the share is at most the limit, no further candidates are tried.
+    """Yield candidates for the levels of the switches (int32[S]), each with a limit.
 
-    I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  Without
-    roots, the candidates take these switches as leaves, in this order:
+    The caller counts the LFT entries of leaves towards other leaves for which no path leads up and then down.  If the
+    share of these entries is at most the limit, no further candidates are tried.
+
+    If the options name roots, levels are distances from the roots.  Otherwise, levels are distances from the leaves.
+    I/O nodes and managers can be on switches of any level, so not every switch with end ports is a leaf.  The
+    candidates take these switches as leaves, in this order:
 
     - all switches with end ports,
     - the leaves of the levels that other engines use (:func:`routing.trees.levels.tree_levels`),
     - switches with end ports that share a neighbour with another switch with end ports,
     - switches with many end ports,
     - switches with end ports and with the fewest neighbours,
-    - switches with end ports, at distances from each other that are even numbers.
+    - switches with end ports, chosen so that the distance between any two of them is even.
     """
     if leaves.roots:
         depth = distances(fabric, np.isin(np.arange(fabric.switches), list(leaves.roots)))

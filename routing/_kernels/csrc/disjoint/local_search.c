@@ -207,12 +207,12 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     return possible;
 }
 
-/* Return the cost of the link-disjoint paths to the destination that switch s lacks.  The request wants `wanted` such
- * paths, and each path that the trees do not provide costs MISSING_PATH.  The cost is 0 if no path is missing, or if
- * the switch has no end ports.
+/* Switch s should have `wanted` link-disjoint paths to the destination.  Return the cost of the missing paths:
+ * MISSING_PATH for each path that the trees do not provide.  The cost is 0 if no path is missing, or if the switch has
+ * no end ports.
  *
- * conflict: uint8 [K], by tree: the other trees, as bits, whose path from switch s shares a link with the path from
- * switch s in this tree. */
+ * conflict: uint8 [K], by tree.  Bit j of conflict[k] is set if the paths of switch s in the trees j and k share a
+ * link. */
 static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t *conflict)
 {
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;

@@ -19,8 +19,7 @@ typedef struct {
     double *reach;
     /* [C] for each channel up: number of further LIDs whose paths may lead down over the link of the channel */
     double *room;
-    /* [S] by switch: number of LIDs with flow whose chain leads up to or through the switch, of the chains assigned so
-     * far */
+    /* [S] by switch: number of LIDs with flow whose assigned chain contains the switch, also as the last switch */
     double *through;
     /* [S] by switch: the end port of the last LID that got a chain up to or through the switch, not counting LIDs
      * without flow; -1: no such LID so far */

@@ -27,9 +27,9 @@ enum {
     /* Kind of event: a pause or resume message reaches the sender of a VC.  Subject: the VC.  Value: number of the
      * message; a pause message has an odd number, a resume message an even number. */
     EV_PAUSE,
-    /* First kind whose events are sorted.  In each tick, the events of earlier kinds in this enum are handled first.
-     * Within one of these kinds, the events are handled in any order.  Then the events of EV_LATER and of each later
-     * kind are sorted and handled.  Exception: with pauses, EV_FREED events are handled after all other events. */
+    /* First kind whose events are sorted by subject and value.  In each tick, the kinds before EV_LATER are handled
+     * first, one after the other.  The events of one of these kinds are handled in any order.  Then the events of each
+     * kind from EV_LATER on are sorted and handled.  Exception: in simulations with pauses, EV_FREED comes last. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
