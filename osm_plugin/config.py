@@ -277,13 +277,18 @@ def files_read(config: PluginConfig, path: Path) -> dict[str, Path]:
     return {"this configuration file": path, **named}
 
 
-def overwritten_files(config: PluginConfig, read: Mapping[str, Path], file: Toml) -> Iterator[ParseError]:
+def overwritten_files(
+    config: PluginConfig, read: Mapping[str, Path], file: Toml, *, among_themselves: bool = True
+) -> Iterator[ParseError]:
     """Yield an error for each file that the plugin writes although the file also has another use.
 
     For example, ``status_file`` names the configuration file.  ``config`` is the content of ``file``.  ``read`` has the
-    files that the plugin must not write.  The key of each file describes the file.
+    files that the plugin must not write.  The key of each file describes the file.  ``among_themselves`` states whether
+    files that the plugin writes are also compared with each other.
     """
     for key, path, other in files_of_two_uses(config, read):
+        if other not in read and not among_themselves:
+            continue
         where = (key,) if key in file.table else other.split(".")
         yield file.error(f"{key}: {path}: is also {other}", *where, remedy="name another file")
 
@@ -309,7 +314,7 @@ def files_of_two_uses(config: PluginConfig, read: Mapping[str, Path]) -> Iterato
     real = real_paths([*read.values(), *written.values()])
     uses = {real[path]: use for use, path in read.items()}
     for key, path in written.items():
-        is_device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
+        is_device = real[path].startswith(("/dev/", "/proc/")) and not real[path].startswith("/dev/shm/")
         if not is_device and (other := uses.setdefault(real[path], key)) != key:
             yield key, path, other
 

@@ -5,7 +5,9 @@ OpenSM.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -535,10 +537,13 @@ class Host:
 
 
 def _open_without_wait(path: str, flags: int) -> int:
-    """Open a file for writing, and return its descriptor.  A pipe that no program reads is an error.
+    """Open a file for writing, and return its descriptor.  A pipe is an error, because a pipe has no positions.
 
-    Without O_NONBLOCK, OpenSM would wait until a program opens the pipe.
+    Without O_NONBLOCK, OpenSM would wait until a program opens the other end of the pipe.
     """
     file = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    if stat.S_ISFIFO(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.ESPIPE, "is a pipe")
     os.set_blocking(file, True)
     return file

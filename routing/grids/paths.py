@@ -17,8 +17,6 @@ from routing.grids.detours import add_detours
 
 NONE = 255
 """Number in place of the index of a bundle if there is no path."""
-MOST_PAIRED = 512
-"""Largest number of switches for which :func:`_by_pair` selects the elements by one flat index for each pair."""
 
 Hops = npt.NDArray[np.uint8]
 
@@ -234,9 +232,7 @@ def _by_pair(matrix: npt.NDArray[Any], own: npt.NDArray[np.int64]) -> npt.NDArra
 
     ``own`` has for each switch its row in ``matrix``, which is also its column.
     """
-    # With few switches, one flat index for each pair takes less time than a selection of rows and then of columns.
-    # With many switches, the flat indices need too much memory.
-    return matrix.take(own[:, None] * matrix.shape[1] + own) if len(own) <= MOST_PAIRED else matrix[own][:, own]
+    return matrix.take(own, axis=0).take(own, axis=1)  # Two selections need less memory than an index of all pairs.
 
 
 def _whole_paths(

@@ -127,6 +127,13 @@ def test_devices_can_have_several_uses(tmp_path):
     assert read_config(path).metrics_file == "/dev/null"
 
 
+def test_a_path_that_only_begins_like_a_device_is_checked(tmp_path):
+    path = tmp_path / "ibnue.toml"
+    path.write_text(f"log_file = '/dev/..{path}'\n")
+    with pytest.raises(InputError, match="is also this configuration file"):
+        read_config(path)
+
+
 def test_an_error_of_a_default_path_names_the_line_of_the_other_use(tmp_path):
     path = tmp_path / "ibnue.toml"
     path.write_text("state_file = 'ibnue.toml'\nnumber = 1\n[engine]\nroot_guid_file = 'ibnue-status.json'\n")

@@ -320,14 +320,19 @@ def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     assert host._open_log() is None and host.check_worker() == ""
 
 
-@pytest.mark.timeout(30)
-def test_opensm_does_not_wait_for_a_reader_of_a_pipe_as_log_file(host, tmp_path):
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("has_reader", [False, True])
+def test_a_pipe_as_log_file_is_reported_and_opensm_does_not_wait_for_a_reader(host, tmp_path, has_reader):
     config = tmp_path / "ibnue.toml"
     os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK) if has_reader else None
     config.write_text("log_file = 'pipe'\n")
     host.start(f"--config {config}", "stdout")
-    wanted = f"the worker's log is not written: {tmp_path}/pipe: no such device or address"
-    assert host.check_worker().startswith(wanted)
+    why = "is a pipe" if has_reader else "no such device or address"
+    assert host.check_worker().startswith(f"the worker's log is not written: {tmp_path}/pipe: {why}")
+    assert host._worker.alive
+    if reader is not None:
+        os.close(reader)
 
 
 def test_a_log_file_that_becomes_a_folder_is_reported_until_it_can_be_written(host, tmp_path):

@@ -95,6 +95,7 @@ def test_a_saved_configuration_that_overwrites_a_file_is_not_used(path):
     good = LastGood(path)
     good.use(replace(read_config(path), log_file=str(path)), lambda config: "")
     good.save()
+    assert str(path) in (saved_folder(path) / SAVED).read_text()
     path.write_text("dead_line = 3")
     with pytest.raises(InputError, match="unknown key 'dead_line'"):
         ConfigFile(path).refresh()

@@ -54,13 +54,3 @@ def test_detours_are_those_of_the_reference(name, size, seed, monkeypatch):
     expected = module.grid_paths(fabric, coordinates, bundles)
     assert not found.regular.all()
     assert np.array_equal(found.hop, expected.hop) and np.array_equal(found.regular, expected.regular)
-
-
-def test_many_switches_have_the_paths_of_few_switches(monkeypatch):
-    """With more than MOST_PAIRED switches, paths are computed by another index, which needs less memory."""
-    fabric = generate("torus", ["4x3"], cas=1)
-    bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, None))
-    expected = module.grid_paths(fabric, find_coordinates(fabric), bundles)
-    monkeypatch.setattr(module, "MOST_PAIRED", 0)
-    found = module.grid_paths(fabric, find_coordinates(fabric), bundles)
-    assert np.array_equal(found.hop, expected.hop) and np.array_equal(found.crossing, expected.crossing)
