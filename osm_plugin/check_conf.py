@@ -188,7 +188,7 @@ def check_configuration(
             # The worker only appends to its log, so OpenSM's log can be the same file.
             named_there = {key: value for key, value in conf.settings.items() if value[:1] == "/" and key != "log_file"}
             read = {f"{key} of opensm.conf": Path(value) for key, value in named_there.items()}
-            errors = overwritten_files(config, {"opensm.conf": opensm_conf, **read}, file, among_themselves=False)
+            errors = [*overwritten_files(config, {"opensm.conf": opensm_conf, **read}, file, among_themselves=False)]
             findings += [Finding(True, str(each)) for each in errors]
         findings += _opensm_conf(config, path, conf)
     return findings
