@@ -27,12 +27,13 @@ switches times number of LIDs).
 more entries than the limit, the highest of these LIDs are drained.  :mod:`.schedule_search` gives up a search beyond
 the limit.
 """
-DRAINED, MANY_BROKEN = 64, 16
-"""Two shares of all entries, which determine how many entries may be drained.  An entry is drained if one round removes
-the old entry and a later round writes the new one.  An entry is broken if it changes and its old port leads nowhere.
+DRAINED, FEW_DRAINED, MANY_BROKEN = 64, 1024, 16
+"""Numbers that determine how many entries may be drained.  An entry is drained if one round removes the old entry and a
+later round writes the new one.  An entry is broken if it changes and its old port leads nowhere.
 
-Up to 1 / DRAINED of all entries may be drained or, if this is more, as many entries as are broken.  If more than
-1 / MANY_BROKEN of all entries are broken, all entries may be drained.
+The largest of three numbers of entries may be drained: 1 / DRAINED of all entries, the number of broken entries, and a
+number that the caller passes (by default FEW_DRAINED).  If more than 1 / MANY_BROKEN of all entries are broken, all
+entries may be drained.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -78,7 +79,7 @@ class Changes:
         return lids[count > 1]
 
 
-def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | None:
+def rounds_per_lid(waiting: MixedDependencies, base: Masks, *, few: int = FEW_DRAINED) -> UpdateSchedule | None:
     """Find rounds in which new entries can be written, so that no cycle is added to the CDG of the old and new tables.
 
     The LIDs are divided into three sets.  A round for LIDs of the first set begins as soon as the switches have
@@ -93,6 +94,8 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     base
         uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of packets that follow only
         old entries or only new entries, with the old or the new SL.
+    few
+        Number of entries that may be drained in any case (:func:`most_drained`).
 
     Returns
     -------
@@ -117,19 +120,19 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     going = soon.copy()
     going[late] = waited
     schedule = _combine_rounds(changes, columns.lids[going], rounds[going], first)
-    return schedule if schedule.drained <= most_drained(waiting.mixture, changes) else None
+    return schedule if schedule.drained <= most_drained(waiting.mixture, changes, few) else None
 
 
-def most_drained(mixture: Mixture, changes: Changes) -> int:
+def most_drained(mixture: Mixture, changes: Changes, few: int) -> int:
     """Return how many old entries an update schedule may remove to drain LIDs.  An update schedule removes such entries
     in one round, waits until older packets have left the fabric, and writes the new entries in a later round.
 
-    The limit is 1 / :data:`DRAINED` of all entries or, if this is more, the number of broken entries.  A broken entry
-    is a changed entry whose old port leads nowhere.  If more than 1 / :data:`MANY_BROKEN` of all entries are broken,
-    all old entries may be removed.
+    The limit is the largest of three numbers: 1 / :data:`DRAINED` of all entries, ``few``, and the number of broken
+    entries.  A broken entry is a changed entry whose old port leads nowhere.  If more than
+    1 / :data:`MANY_BROKEN` of all entries are broken, all old entries may be removed.
     """
     broken, size = int(np.count_nonzero(~changes.old_was_routed & ~changes.removed)), mixture.before.size
-    return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)
+    return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED, few)
 
 
 def rounds_without_drain(

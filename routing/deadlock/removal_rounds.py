@@ -17,7 +17,7 @@ from routing.deadlock.update_schedule import UpdateSchedule
 
 
 def rounds_with_removal(
-    waiting: MixedDependencies, columns: LidColumns, tables: tuple[Masks, Masks]
+    waiting: MixedDependencies, columns: LidColumns, tables: tuple[Masks, Masks], few: int
 ) -> UpdateSchedule | None:
     """Find two rounds, with a wait between them until all packets have left the fabric.
 
@@ -34,6 +34,8 @@ def rounds_with_removal(
     tables
         Two arrays, uint32[edges] each: the CDG edges of the old tables alone, and the CDG edges of the new tables
         alone.  In both arrays, packets may have the old or the new SL.  Neither array may have a cycle.
+    few
+        Number of entries that may be removed in any case.
 
     Returns
     -------
@@ -54,7 +56,7 @@ def rounds_with_removal(
     changes = Changes.of(waiting.mixture)
     second = ~changes.removed & ~np.isin(changes.lid, columns.lids[in_first])
     out = ~changes.removed & changes.old_was_routed & ~np.isin(changes.lid, columns.lids[mixed])
-    if np.count_nonzero(out) > most_drained(waiting.mixture, changes):
+    if np.count_nonzero(out) > most_drained(waiting.mixture, changes, few):
         return None
     number, off = 1 + second.astype(np.uint8), out.astype(np.uint8)
     return UpdateSchedule(changes.switch, changes.lid, number, off, 2 if second.any() else 0)

@@ -20,6 +20,7 @@ from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import Bytes, Mixture
 from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies
 from routing.deadlock.per_lid_rounds import (
+    FEW_DRAINED,
     MOST_FOLLOWED,
     Changes,
     rounds_per_lid,
@@ -57,6 +58,7 @@ def find_schedule(
     lost: LostLids | None = None,
     rewired: npt.NDArray[np.bool_] | None = None,
     replies: bool = False,
+    few: int = FEW_DRAINED,
     threads: int = 2,
 ) -> UpdateSchedule | None:
     """Find rounds in which tables can be replaced without a credit loop of traffic from or to CAs and routers.
@@ -77,6 +79,9 @@ def find_schedule(
         such entries.
     replies
         Whether reply traffic is included.
+    few
+        Number of old entries that may be removed for a while in any case
+        (:func:`~routing.deadlock.per_lid_rounds.most_drained`).
     threads
         Worker threads; the result is the same with any number.
 
@@ -114,18 +119,18 @@ def find_schedule(
     changes = _traced(waiting) if known is None else None
     base = None if known is None else _known_base(waiting, known)
     base = base if changes is None else np.bitwise_or(*changes[2])
-    schedule = None if base is None else rounds_per_lid(waiting, base)
+    schedule = None if base is None else rounds_per_lid(waiting, base, few=few)
     again = schedule is None or not (large or (known is not None and not schedule.first_draining_round))
     if again and mixture.before.size <= MOST_TRACED:
         changes = _traced(waiting) if known is not None else changes
-        schedule = schedule if changes is None else _searched(waiting, changes, new, schedule)
+        schedule = schedule if changes is None else _searched(waiting, changes, new, schedule, few)
     if schedule is None and rewired is not None:
-        return _without_rewired(waiting, old, new, rewired)
+        return _without_rewired(waiting, old, new, rewired, few)
     return schedule
 
 
 def _without_rewired(
-    waiting: MixedDependencies, old: Routing, new: Routing, rewired: npt.NDArray[np.bool_]
+    waiting: MixedDependencies, old: Routing, new: Routing, rewired: npt.NDArray[np.bool_], few: int
 ) -> UpdateSchedule | None:
     """Find rounds of which the first only removes old entries.  The other rounds wait until packets have left the
     fabric.
@@ -141,7 +146,9 @@ def _without_rewired(
         if np.count_nonzero(removed) > MOST_REMOVED * np.count_nonzero(rewired):
             return None
         left = replace(old, lft=np.where(removed, np.uint8(NO_PORT), old.lft))
-        found = find_schedule(fabric, left, new, lost=lost, replies=replies, threads=threads) if removed.any() else None
+        found = None
+        if removed.any():
+            found = find_schedule(fabric, left, new, lost=lost, replies=replies, few=few, threads=threads)
         if found is not None:
             found = found.one_later(new.lft)
             off = np.where(removed[found.switch, found.lid], np.uint8(1), found.removed_in_round)
@@ -223,7 +230,7 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
 
 def _searched(
     waiting: MixedDependencies, changes: tuple[LidColumns, Masks, tuple[Masks, Masks]], new: Routing,
-    schedule: UpdateSchedule | None,
+    schedule: UpdateSchedule | None, few: int,
 ) -> UpdateSchedule | None:  # fmt: skip
     """Find rounds whose dependencies close no cycle with the dependencies of the LFT columns that do not change.
 
@@ -242,7 +249,7 @@ def _searched(
     if admitted.all():
         return UpdateSchedule.of(columns.lids, rounds, drains=True)
     found = None if large else _planned(waiting, columns, new) or schedule
-    return found or rounds_with_removal(waiting, columns, tables)
+    return found or rounds_with_removal(waiting, columns, tables, few)
 
 
 def _planned(waiting: MixedDependencies, columns: LidColumns, new: Routing) -> UpdateSchedule | None:

@@ -19,8 +19,6 @@ import numpy as np
 from routing._kernels.differing import count_differing
 from routing.cdg.acyclic import AcyclicCdg
 from routing.deadlock.proof import prove
-from routing.engines.roots import roots_left
-from routing.errors import OptionError, RoutingError
 from routing.numerals import count_noun
 from routing.publish import Shortfall, admit, as_before
 from routing.reroute.base_fabric import BaseNumbering
@@ -45,7 +43,7 @@ from routing.reroute.strategies.fewer_entries import MOST_CHANGES, change_fewer,
 from routing.reroute.strategies.quiet import LARGEST_LOSS
 from routing.reroute.strategies.return_to_baseline import difficulty, has_safe_rounds, safe_to_write
 from routing.reroute.strategies.search_state import State, peak_of
-from routing.reroute.strategies.steps import OVERSHOOT, released
+from routing.reroute.strategies.steps import OVERSHOOT, released, tables_from_scratch
 from routing.reroute.vacate import NotVacated, TablesInUse
 from routing.reroute.values import Rerouted, Stability, outside_baseline
 from routing.reroute.verify import verify
@@ -306,22 +304,13 @@ def _beside_scratch(context: RerouteContext, repaired: Candidate, numbering: Bas
     peak : int
         The highest utilisation of the tables from scratch; 0 if the engine fails.
     """
-    request, fresh = context.request, repaired.found.fresh or _from_scratch(context.request)
+    request, fresh = context.request, repaired.found.fresh or tables_from_scratch(context.request)
     if fresh is None:
         return repaired, 0
     peak = peak_of(flow_towards(request.fabric, fresh, threads=request.options.threads), numbering)
     was = peak_in(numbering, request.before.highest_utilisation)
     kept = was / peak if peak else None
     return replace(repaired, found=replace(repaired.found, fresh_kept=kept, fresh=fresh)), peak
-
-
-def _from_scratch(request: Request) -> Routing | None:
-    """Return tables from scratch, or None if the engine fails."""
-    earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
-    try:
-        return request.engine.route(request.fabric, roots_left(request.fabric, request.options, earlier))
-    except (OptionError, RoutingError):
-        return None
 
 
 def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering, peak: int) -> Candidate | None:
@@ -341,7 +330,7 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
     threads, options = request.options.threads, request.options
     proof = prove(request.fabric, fresh, threads=threads)
     if proof.strength != certificate.strength == "reversible":
-        fresh = _from_scratch(replace(request, options=replace(options, reversible=True))) or fresh
+        fresh = tables_from_scratch(replace(request, options=replace(options, reversible=True))) or fresh
         proof = prove(request.fabric, fresh, threads=threads)
     is_safe = has_safe_rounds(request, found, fresh)
     # The mark LEFT_BASELINE lets the tables return to the baseline later, in safe steps.

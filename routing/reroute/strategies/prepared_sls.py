@@ -52,7 +52,7 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
         after = next_tables(context, done, load, most, overshoot)
         threads = context.request.options.threads
         if after is None or (
-            find_schedule(context.request.fabric, done.tables, after, replies=replies, threads=threads) is None
+            find_schedule(context.request.fabric, done.tables, after, replies=replies, few=0, threads=threads) is None
         ):
             continue
         if isinstance(step := verified(context, done, 1.0), Candidate):

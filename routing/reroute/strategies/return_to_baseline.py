@@ -159,7 +159,7 @@ def difficulty(request: Request, found: Rerouted, routing: Routing | None = None
     replies, threads = found.proof.strength == "reversible", request.options.threads
     rounds = find_schedule(
         change.fabric, change.old, change.new,
-        lost=change.lost, rewired=change.rewired, replies=replies, threads=threads,
+        lost=change.lost, rewired=change.rewired, replies=replies, few=0, threads=threads,
     )  # fmt: skip
     if rounds is None or rounds.drained:
         return NEVER_SAFE if rounds is None else 3

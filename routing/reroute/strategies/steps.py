@@ -11,10 +11,12 @@ from routing._kernels.repair import Rebalanced
 from routing.cdg.trace import trace_acyclic_cdg
 from routing.deadlock.proof import Proof
 from routing.deadlock.schedule_search import find_schedule
+from routing.engines.roots import roots_left
+from routing.errors import OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
-from routing.reroute.context import RerouteContext
+from routing.reroute.context import Request, RerouteContext
 from routing.reroute.cut_bounds import cut_bound
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import LEAST_GAIN, Utilisation, in_frame, kept_share, move_entries
@@ -102,27 +104,33 @@ def searched(
     )  # fmt: skip
 
 
-def verified(context: RerouteContext, progress: Progress, kept: float | None) -> Candidate | Refusal:
+def verified(context: RerouteContext, progress: Progress, kept: float | None, *, few: int = 0) -> Candidate | Refusal:
     """Prove the tables of a step, and refuse them if they cannot replace the tables in force without a credit loop.
 
-    ``kept`` is the all-to-all rate of the step's tables divided by the all-to-all rate of the tables in force.
+    ``kept`` is the all-to-all rate of the step's tables divided by the all-to-all rate of the tables in force.  ``few``
+    is an argument of :func:`is_safe_change`.
     """
     found = verify(context, progress, "rebalanced", kept)
     if isinstance(found, Refusal) or progress.certificate is None:
         return found
     before, after, request = context.request.before, found.found, context.request
-    safe = is_safe_change(request.fabric, before.routing, before.proof, after, threads=request.options.threads)
+    threads = request.options.threads
+    safe = is_safe_change(request.fabric, before.routing, before.proof, after, few=few, threads=threads)
     return found if safe else Refusal("no safe rounds were found for the moves")
 
 
-def is_safe_change(fabric: Fabric, old: Routing, was: Proof, new: Published | Rerouted, *, threads: int) -> bool:
+def is_safe_change(
+    fabric: Fabric, old: Routing, was: Proof, new: Published | Rerouted, *, threads: int, few: int = 0
+) -> bool:
     """Return whether rounds exist in which new tables can replace old tables without a credit loop.
 
-    ``was`` is the proof of the old tables.  This proof may have been made for another fabric.
+    ``was`` is the proof of the old tables.  This proof may have been made for another fabric.  The rounds may remove
+    ``few`` entries for a while, even if this is more than 1/64 of the table.  The default is 0, because removed entries
+    drop packets.  So changes that remove few entries are preferred.
     """
     one, other, replies = was.cdg_on(fabric), new.proof.cdg_on(fabric), new.proof.strength == "reversible"
     known = None if one is None or other is None else one | other
-    return find_schedule(fabric, old, new.routing, known=known, replies=replies, threads=threads) is not None
+    return find_schedule(fabric, old, new.routing, known=known, replies=replies, few=few, threads=threads) is not None
 
 
 def next_tables(
@@ -160,3 +168,12 @@ def _unevenness(context: RerouteContext, progress: Progress, load: npt.NDArray[n
     utilisation = load * progress.numbering.repair_fabric.inverse_capacity
     over = np.maximum(utilisation - goal_in_force(context, progress), 0).astype(np.float64)
     return int(utilisation.max(initial=0)), float((over**2).sum())
+
+
+def tables_from_scratch(request: Request) -> Routing | None:
+    """Return tables from scratch, or None if the engine fails."""
+    earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
+    try:
+        return request.engine.route(request.fabric, roots_left(request.fabric, request.options, earlier))
+    except (OptionError, RoutingError):
+        return None

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
+from slow_rounds import check_rounds
 
+from benchmarks.accumulated import losses
 from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
@@ -37,10 +39,11 @@ def share(tables):
     return all_to_all_share(tables.fabric, channel_loads(tables.fabric, tables.routing, threads=1))
 
 
-def steps(engine, before, baseline, most, count):
+def steps(engine, before, baseline, most, count, *, exceeds=1):
     """Yield the result and the tables of each step.
 
-    Check that each step is certified, has at most ``most`` changes, and can safely replace the step before.
+    Check that each step is certified, has at most ``exceeds`` * ``most`` changes, and can safely replace the step
+    before.
     """
     for _ in range(count):
         step = spread(engine, OPTIONS, before, most=most, baseline=baseline)
@@ -49,7 +52,7 @@ def steps(engine, before, baseline, most, count):
         after = Published(before.fabric, step.routing, step.proof)
         check_certificate(before.fabric, step.routing, step.proof.certificate, threads=1)
         if step.how != "baseline":
-            assert 0 < np.count_nonzero(step.routing.lft != before.routing.lft) <= most
+            assert 0 < np.count_nonzero(step.routing.lft != before.routing.lft) <= exceeds * most
             replies = step.proof.strength == "reversible"
             assert find_schedule(before.fabric, before.routing, step.routing, replies=replies, threads=1) is not None
         before = after
@@ -122,6 +125,25 @@ def test_steps_shorten_paths_after_several_faults(monkeypatch):
         ends.append((total[-1], peak[-1]))
     assert ends[1][0] < 0.97 * ends[0][0]
     assert ends[1][1] < ends[0][1]
+
+
+@pytest.mark.parametrize("name, seed, changes, removes", [("updn", 2, 4, True), ("nue", 1, 1, False)])
+def test_a_step_takes_lfts_from_scratch_if_no_smaller_change_gains(name, seed, changes, removes):
+    """With a limit of few entries, no step exists.  In one case, safe rounds have to remove many entries for a while."""
+    fabric = generate("mesh", ["3x3"], cas=1)
+    baseline = now = published(fabric, name)
+    for less in islice(losses(fabric, changes, seed), changes):
+        found = reroute(ENGINES[name], OPTIONS, now, less, baseline=baseline)
+        now = Published(less, found.routing, found.proof)
+    fresh = published(less, name)
+    assert spread(ENGINES[name], OPTIONS, now, most=5, baseline=baseline) is None
+    ((step, after), *_) = steps(ENGINES[name], now, baseline, 20, 1, exceeds=quiet.FROM_SCRATCH)
+    assert step.reason == "the LFTs were computed from scratch"
+    assert np.array_equal(after.routing.lft, fresh.routing.lft) and np.array_equal(after.routing.sl, now.routing.sl)
+    assert share(after) > 1.02 * share(now)
+    gentle, schedule = (find_schedule(less, now.routing, after.routing, replies=True, **few) for few in ({"few": 0}, {}))
+    assert (gentle is None) == removes
+    check_rounds(less, now.routing, after.routing, schedule, replies=True)
 
 
 def test_steps_lead_back_to_the_baseline(repaired):
