@@ -40,7 +40,8 @@ def options(command: Command) -> Command:
     """Add the options of a re-route to a command: ``--previous``, ``--was``, ``--stability`` and ``--rebalance``."""
     for option in (
         click.option("--rebalance", type=click.IntRange(1), metavar="N",
-                     help="With --previous: change up to N more entries to improve the balance."),
+                     help="With --previous: change up to N more entries to improve the balance. If no such change "
+                     "gains, forwarding tables computed from scratch may change up to 4 N entries."),
         click.option("--stability", type=click.Choice(STABILITY_LEVELS), metavar="|".join(STABILITY_LEVELS),
                      help="With --previous: entries that may change. full: broken entries, and entries that their "
                      "repair requires. balanced (default): also a few others, for balance. fresh: all entries."),

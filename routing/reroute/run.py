@@ -101,7 +101,8 @@ def spread(
     before
         The tables in force.  Packets of earlier tables must have left the fabric.
     most
-        Maximum number of entries that may move.  The last step towards the baseline may change more.
+        Maximum number of entries that may move.  A step that takes LFTs from scratch may change four times as many
+        entries.  The last step towards the baseline may change more.
     baseline
         The tables of the fault-free fabric.
     precomputed
