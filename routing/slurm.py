@@ -21,9 +21,12 @@ from routing.class_settings import PortClass
 from routing.errors import FabricError, InputWarning
 from routing.fabric import Fabric, NodeKind
 from routing.names import labels_of
+from routing.numerals import count_noun
 from routing.trees.levels import tree_levels
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
+_UNNAMED = re.compile(r"MT\d+ .*Mellanox Technologies|localhost\b")
+"""Names that CAs have until their host sets a name."""
 _NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 
@@ -96,26 +99,33 @@ def slurm_planes(fabric: Fabric) -> list[Plane]:
 def _leaf_of_nodes(fabric: Fabric) -> dict[tuple[str, int], int]:
     """Return the row of the leaf of each compute node, by the name of the node and the connected part of the fabric.
 
-    A node with ports at several switches of one part is at the switch of its first port, with a warning.
+    A node with ports at several switches of one part is at the switch with the lowest GUID, with a warning.  So nodes
+    with ports at the same switches, as in a fabric of rails, are at the same switch.  CAs that still have the name of
+    their firmware are left out, with a warning.
     """
-    found: dict[tuple[str, int], int] = {}
-    others: dict[str, tuple[int, int]] = {}
+    found: dict[tuple[str, int], set[int]] = {}
+    unnamed: list[str] = []
     for row in np.lexsort((fabric.endport_port, fabric.endport_terminal)).tolist():
         switch, terminal = int(fabric.endport_switch[row]), int(fabric.endport_terminal[row])
         is_compute = fabric.endport_class[row] == PortClass.COMPUTE
         if switch < 0 or fabric.terminal_kind[terminal] != NodeKind.CA or not is_compute:
             continue
+        if _UNNAMED.match(fabric.terminal_name[terminal]):
+            unnamed.append(fabric.terminal_name[terminal])
+            continue
         words = fabric.terminal_name[terminal].split()
         name = _UNFIT.sub("_", words[0] if words else fabric.labels[fabric.switches + terminal])
-        leaf = found.setdefault((name, int(fabric.component[switch])), switch)
-        if leaf != switch:
-            others.setdefault(name, (leaf, switch))
+        found.setdefault((name, int(fabric.component[switch])), set()).add(switch)
+    if unnamed:
+        problem = f"{count_noun(len(unnamed), 'port')} of CAs without a node's name, such as {unnamed[0]!r}: left out"
+        warnings.warn(f"{problem} (--node-name-map gives them names)", InputWarning, stacklevel=3)
+    others = {name: sorted(switches)[:2] for (name, _), switches in found.items() if len(switches) > 1}
     if others:
         name, (leaf, switch) = next(iter(others.items()))
         more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
-        problem = f"node {name} is at {fabric.labels[leaf]} and {fabric.labels[switch]}{more}: the first one counts"
-        warnings.warn(problem, InputWarning, stacklevel=3)
-    return found
+        problem = f"node {name} is at {fabric.labels[leaf]} and {fabric.labels[switch]}{more}"
+        warnings.warn(f"{problem}: the switch with the lowest GUID counts", InputWarning, stacklevel=3)
+    return {key: min(switches) for key, switches in found.items()}
 
 
 def _order(name: str) -> list[tuple[str, int]]:

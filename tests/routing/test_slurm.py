@@ -105,7 +105,22 @@ def test_names_that_slurm_does_not_accept():
     assert nodes_below(plane)["root-"] == ["n1", "n_2_", "n3_HCA"]
 
 
-def test_a_node_at_two_leaves_is_at_its_first_port():
+def test_nodes_of_the_same_rails_are_at_the_same_leaf():
+    cas = {"n1 HCA-1": "rail-a", "n1 HCA-2": "rail-b", "n2 HCA-2": "rail-b", "n2 HCA-1": "rail-a"}
+    fabric = literal_fabric("rails", ["rail-a", "rail-b", "spine"], [("rail-a", "spine"), ("rail-b", "spine")], cas)
+    with pytest.warns(InputWarning, match="node n1 is at rail-a and rail-b .and 1 more.: the switch with"):
+        (plane,) = slurm_planes(fabric)
+    assert [(switch.name, switch.nodes) for switch in plane.switches] == [("rail-a", ("n1", "n2"))]
+
+
+def test_cas_that_no_host_has_named_are_left_out():
+    names = ("MT4129 ConnectX7   Mellanox Technologies", "localhost HCA-3", "MT4129a")
+    with pytest.warns(InputWarning, match="^2 ports of CAs without a node's name, such as 'MT4129 .*: left out"):
+        (plane,) = slurm_planes(replace(generate("ring", ["3"]), terminal_name=names))
+    assert nodes_below(plane)[plane.switches[-1].name] == ["MT4129a"]
+
+
+def test_a_node_at_two_leaves_occurs_once():
     fabric = read_fabric(FIXTURES["dual-port-two-switches"].path)
     with pytest.warns(InputWarning, match="node ca0 is at sw0 and sw3 .and 2 more"):
         (plane,) = slurm_planes(fabric)
