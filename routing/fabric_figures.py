@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.endports import attached, reference_rate
-from routing.fabric import Fabric
+from routing.fabric import Fabric, NodeKind
 from routing.numerals import count_noun
 from routing.partition import regions
 from routing.rates import speed_name
@@ -132,9 +132,11 @@ def diameter(fabric: Fabric) -> int | None:
 
 def _cables(fabric: Fabric) -> list[tuple[str, int]]:
     """Return the kinds of cables with the number of cables of each kind, the most frequent kind first."""
-    where = ("CA to CA", "switch to CA", "switch to switch", "switch to aggregation node")
+    where = ("CA to CA", "switch to CA", "switch to switch", "switch to aggregation node", "switch to router")
     inside = (fabric.link_device < fabric.switches).sum(axis=1)
     inside[fabric.endport_link[fabric.aggregation]] = 3
+    router = fabric.terminal_kind[fabric.endport_terminal] == NodeKind.ROUTER
+    inside[fabric.endport_link[router & (fabric.endport_switch >= 0)]] = 4
     kinds = Counter(
         f"{where[ends]} {width}x{speed_name(speed) or f' {speed:g} Gb/s'}"
         for ends, width, speed in zip(
@@ -147,10 +149,10 @@ def _cables(fabric: Fabric) -> list[tuple[str, int]]:
 def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[float]:
     """Yield the ratio of the capacity down to the capacity up, for each level except the top.
 
-    The lowest level comes first.
+    The lowest level comes first.  Aggregation nodes, which are parts of switches, do not count.
     """
     channels, top = fabric.channels, int(level.max())
-    cabled = fabric.endport_switch >= 0
+    cabled = (fabric.endport_switch >= 0) & ~fabric.aggregation
     at_ports = np.zeros(fabric.switches)
     np.add.at(at_ports, fabric.endport_switch[cabled], fabric.link_capacity[fabric.endport_link[cabled]])
     for this in range(top):

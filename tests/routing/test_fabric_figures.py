@@ -7,10 +7,13 @@ from examples import examples
 from hypothesis import given
 from strategies import fabrics
 
+from ibsim_fixtures.catalogue import FIXTURES
 from routing.endports import attached
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.fabric import NodeKind
 from routing.fabric_figures import fabric_figures
+from routing.formats.fabric_files import read_fabric
 from routing.quality import measure
 from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
@@ -58,6 +61,19 @@ def test_a_tree_of_half_the_links_up():
     assert figures.oversubscription == (2.0, 2.0)
     assert figures.levels == (16, 8, 4)
     assert "a pod with 16 of 64 end ports" in figures.bound.reason
+
+
+def test_aggregation_nodes_do_not_oversubscribe_a_leaf():
+    plain, sharp = (fabric_figures(generate("xgft", ["4x4", "1x2"], aggregation=count)) for count in (0, 1))
+    assert plain.oversubscription == sharp.oversubscription == (2.0,)
+
+
+def test_cables_of_routers_are_not_those_of_cas():
+    fabric = read_fabric(FIXTURES["routers"].path)
+    routers = [row for row, kind in enumerate(fabric.terminal_kind) if kind == NodeKind.ROUTER]
+    ends = np.isin(fabric.endport_terminal, routers) & (fabric.endport_switch >= 0)
+    counted = [count for kind, count in fabric_figures(fabric).cables if kind.startswith("switch to router ")]
+    assert counted == [np.count_nonzero(ends)] != [0]
 
 
 def test_the_halves_of_a_ring():

@@ -340,6 +340,8 @@ def test_ibroute_of_one_switch(tmp_path):
         ("Multicast mlids [0xc000-0xc3ff] of", "multicast tables", "multicast tables"),
         ("PathRecord dump:\n\t\tdlid", r"path records \(name it with --sl", "name it with --sl"),
         ("NodeRecord dump:\n\t\tlid....4", "output of `saquery`", "output of `saquery`"),
+        ("PK\x03\x04" + "\x00" * 26 + "fabric.txt", r"a zip file \(unpack it\)", "a zip file, not a file of LFTs"),
+        ("PK\x03\x04" + "\x00" * 26 + "format.npy", r"a bundle of ibnue \(name it as TABLES", None),
         ((DATA / "mixed.guid2lid").read_text(), "name it with --guid2lid", "guid2lid"),
         ((DATA / "mixed.ibnetdiscover").read_text(), None, r"this is a fabric, .*\(name it as FABRIC"),
         ((DATA / "mixed-subnet.lst").read_text(), None, r"this is a fabric, .*\(name it as FABRIC"),
