@@ -7,6 +7,7 @@ import numpy as np
 from routing.engines.orders import top_switches
 from routing.engines.torus_dimensions import directions
 from routing.fabric import Fabric
+from routing.trees.levels import tree_levels
 
 
 def describe_kind(fabric: Fabric) -> str:
@@ -19,10 +20,12 @@ def describe_kind(fabric: Fabric) -> str:
         return "no switches"
     if fabric.switches == 1:
         return "a single switch"
-    tops = top_switches(fabric)
+    tops = len(top_switches(fabric))
+    if not tops and (level := tree_levels(fabric, fabric.senders_at.astype(np.float64))) is not None:
+        tops = int(np.count_nonzero(level == level.max()))
     if tops:
         leaves = int(np.count_nonzero(fabric.senders_at))
-        return f"a tree: {len(tops)} top switches, {leaves} switches with end ports, {fabric.switches} switches in all"
+        return f"a tree: {tops} top switches, {leaves} switches with end ports, {fabric.switches} switches in all"
     found = directions(fabric)
     if found is not None:
         return f"links in {int(found.max()) + 1} directions, as in a torus, mesh or HyperX"
