@@ -25,8 +25,7 @@ from routing.numerals import count_noun
 from routing.trees.levels import tree_levels
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
-_UNNAMED = re.compile(r"MT\d+ .*Mellanox Technologies|localhost\b")
-"""Names that CAs have until their host sets a name."""
+_UNNAMED = re.compile(r"MT\d+ .*Mellanox Technologies|localhost\b")  # names of CAs until their host sets a name
 _NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 

@@ -108,19 +108,15 @@ class PortStatements:
             self._cable(builder, near, far, known, line)
         if usual is not None:
             links = count_noun(guessed, "link has", "links have")
-            why = "the most frequent one" if self._known_rates() else "as no port states a rate"
+            why = "the most frequent one" if any(w and s for _, _, w, s, _ in self.stated.values()) else "as no port states a rate"
             rate = f"{usual[0]}x{speed_name(usual[1])}, {why}"
             warnings.warn(f"{self.path}: {links} an unknown rate (?); taken as {rate}", InputWarning, stacklevel=2)
-
-    def _known_rates(self) -> Counter[tuple[int, float]]:
-        """Return how many ports state each complete rate."""
-        return Counter((width, speed) for _, _, width, speed, _ in self.stated.values() if width and speed)
 
     def _usual_rate(self) -> tuple[int, float]:
         """Return the width and speed that most ports state, or 4xSDR if no port states them.  Of two equally frequent
         rates the faster rate is returned.
         """
-        counts = self._known_rates()
+        counts = Counter((width, speed) for _, _, width, speed, _ in self.stated.values() if width and speed)
         return max(counts, key=lambda rate: (counts[rate], rate[0] * rate[1])) if counts else (4, SPEED_OF["SDR"])
 
     def _cable(
