@@ -122,8 +122,8 @@ def _leaf_of_nodes(fabric: Fabric) -> dict[tuple[str, int], int]:
     if others:
         name, (leaf, switch) = next(iter(others.items()))
         more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
-        problem = f"node {name} is at {fabric.labels[leaf]} and {fabric.labels[switch]}{more}"
-        warnings.warn(f"{problem}: the switch with the lowest GUID counts", InputWarning, stacklevel=3)
+        where = f"{fabric.labels[leaf]} and {fabric.labels[switch]}{more}: the switch with the lowest GUID counts"
+        warnings.warn(f"node {name} is at {where}", InputWarning, stacklevel=3)
     return {key: min(switches) for key, switches in found.items()}
 
 

@@ -107,8 +107,9 @@ class PortStatements:
                 known = known[0] or usual[0], known[1] or usual[1]
             self._cable(builder, near, far, known, line)
         if usual is not None:
+            rated = any(width and speed for _, _, width, speed, _ in self.stated.values())
             links = count_noun(guessed, "link has", "links have")
-            why = "the most frequent one" if any(w and s for _, _, w, s, _ in self.stated.values()) else "as no port states a rate"
+            why = "the most frequent one" if rated else "as no port states a rate"
             rate = f"{usual[0]}x{speed_name(usual[1])}, {why}"
             warnings.warn(f"{self.path}: {links} an unknown rate (?); taken as {rate}", InputWarning, stacklevel=2)
 
