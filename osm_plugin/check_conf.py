@@ -19,7 +19,8 @@ from osm_plugin.config import (
     PluginConfig,
     config_path,
     overwritten_files,
-    read_valid_settings,
+    read_toml,
+    valid_settings,
 )
 from osm_plugin.installed import opensm_program
 from osm_plugin.opensm_conf import FOREIGN, OpensmConf, settings_in, take_over
@@ -66,6 +67,10 @@ _RANGES = (
     (r"qos_(\w+_)?high_limit", range(-1, 256)),
 )
 """Regular expressions for names of options in opensm.conf, each with the numbers that OpenSM accepts as values."""
+_UNREADABLE = PluginConfig(bundle="", shadow="")
+"""Stands for a configuration that cannot be read.  Because it may set a bundle and an engine for comparison, an
+opensm.conf that needs one of them is not reported.
+"""
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs that the plugin uses, by the value of ``max_op_vls``.
 
@@ -165,6 +170,7 @@ def check_configuration(
         One of the two files cannot be read.
     """
     findings: list[Finding] = []
+    file: Toml | None = None
     config = PluginConfig()
     if path is not None:
         value = settings_in(read_text(path)).get("routing_engine", "=")
@@ -176,15 +182,18 @@ def check_configuration(
     named = path or (opensm_conf and named_configuration(opensm_conf))
     if named is not None:
         try:
-            (config, errors), file = read_valid_settings(named), Toml.read(named)
-        except IbnueError as problem:
-            return [Finding(True, str(problem))]
-        findings += [Finding(True, str(error)) for error in sorted(errors, key=lambda error: error.line or 0)]
-        for check in (_named_files, _engine_values, _class_values, _written_files, _shadow):
-            findings += check(config, file)
+            file = read_toml(named)
+        except InputError as problem:
+            findings.append(Finding(True, str(problem)))
+            config = _UNREADABLE
+        else:
+            config, errors = valid_settings(file, named)
+            findings += [Finding(True, str(error)) for error in sorted(errors, key=lambda error: error.line or 0)]
+            for check in (_named_files, _engine_values, _class_values, _written_files, _shadow):
+                findings += check(config, file)
     if opensm_conf is not None:
         conf = _Conf.read(opensm_conf, prefix)
-        if named is not None:
+        if file is not None:
             # The worker only appends to its log, so OpenSM's log can be the same file.
             named_there = {key: value for key, value in conf.settings.items() if value[:1] == "/" and key != "log_file"}
             read = {f"{key} of opensm.conf": Path(value) for key, value in named_there.items()}

@@ -241,22 +241,27 @@ def read_config(path: Path | None) -> PluginConfig:
     """
     if path is None:
         return PluginConfig()
-    config, errors = read_valid_settings(path)
+    config, errors = valid_settings(read_toml(path), path)
     raise_errors(errors, _SEE_CHECK)
     return config
 
 
-def read_valid_settings(path: Path) -> tuple[PluginConfig, list[ParseError]]:
-    """Read a TOML file.  Return its valid settings as a configuration, and all errors of its settings.
-
-    The configuration leaves out unknown keys and values of wrong types.
+def read_toml(path: Path) -> Toml:
+    """Read the configuration file ``path`` without a check of its keys and values.
 
     Raises
     ------
     InputError
         The file cannot be read, or is not UTF-8 or not TOML.
     """
-    file = Toml.of(_text(path), path)
+    return Toml.of(_text(path), path)
+
+
+def valid_settings(file: Toml, path: Path) -> tuple[PluginConfig, list[ParseError]]:
+    """Return the valid settings of the configuration file ``path`` as a configuration, and all errors of its settings.
+
+    The configuration leaves out unknown keys and values of wrong types.  ``file`` is the content of ``path``.
+    """
     found = dict(file.table)
     if isinstance(found.get("engine"), dict):
         found["engine"] = _by_engine(found["engine"])
@@ -326,9 +331,9 @@ def line_of_option(path: Path, config: PluginConfig, engine: str, name: str) -> 
     option.  The result is also None if the file has another configuration now, or cannot be read.
     """
     with suppress(InputError):
-        if name in config.options_of(engine) and read_config(path) == config:
+        if name in config.options_of(engine) and valid_settings(file := read_toml(path), path) == (config, []):
             keys = (engine, name) if name in config.engine.get(engine, {}) else (name,)
-            return Toml.of(_text(path), path).line("engine", *keys)
+            return file.line("engine", *keys)
     return None
 
 

@@ -79,6 +79,22 @@ def test_errors_in_independent_parts_are_reported_together(files, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("toml", "engine", "problem"),
+    [
+        ("bundle = 'tables'\nthreads = \n", "ibnue-bundle", "is not TOML: "),
+        ("shadow = 'ibnue-nue'\n\xff", "minhop", "is not UTF-8 text"),
+    ],
+)
+def test_a_configuration_that_is_not_toml_does_not_hide_errors_of_opensm_conf(files, toml, engine, problem):
+    """An engine that needs a setting of the configuration is not reported, because the file may have this setting."""
+    files[0].write_bytes(toml.encode("latin-1"))
+    files[1].write_text(files[1].read_text().replace("ibnue-nue", engine) + "lmc 9\n")
+    for named in (files, (None, files[1])):
+        first, second = wrong(named)
+        assert first.startswith(f"{files[0]}:2: {problem}") and second.startswith(f"{files[1]}:6: lmc is 9")
+
+
 def test_an_overwritten_file_is_reported_once(files):
     files[0].write_text("status_file = 'ibnue.toml'\nlog_file = 'ibnue.toml'\n")
     assert len(wrong(files)) == 2
