@@ -40,14 +40,7 @@ RULES = {
 @threads_option
 @json_option
 def adaptive(
-    *,
-    fabric: str,
-    tables: Path,
-    rule: str | None,
-    given: Path | None,
-    output: Path | None,
-    threads: int,
-    as_json: bool,
+    *, fabric: str, tables: Path, rule: str | None, given: Path | None, output: Path | None, threads: int, as_json: bool
 ) -> int:
     """Compute port groups by which switches may route adaptively, and prove that packets cannot deadlock.
 

@@ -32,15 +32,7 @@ SUFFIXES = (".html", ".svg", ".dot")
               help="Maximum size of a page; paths that do not fit are left out.")  # fmt: skip
 @threads_option
 @json_option
-def draw(
-    *,
-    fabric: str,
-    tables: Path | None,
-    output: Path,
-    size: int,
-    threads: int,
-    as_json: bool,
-) -> int:
+def draw(*, fabric: str, tables: Path | None, output: Path, size: int, threads: int, as_json: bool) -> int:
     """Draw FABRIC, and the load of TABLES on it.
 
     \b

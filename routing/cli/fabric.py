@@ -33,13 +33,7 @@ if TYPE_CHECKING:
               help="Write the fabric; the suffix names the format: .net, .json, .graphml, .dot or .lst.")  # fmt: skip
 @json_option
 def fabric(
-    *,
-    source: str | None,
-    arguments: tuple[str, ...],
-    as_list: bool,
-    output: Path | None,
-    as_json: bool,
-    **given: Any,
+    *, source: str | None, arguments: tuple[str, ...], as_list: bool, output: Path | None, as_json: bool, **given: Any
 ) -> int:
     """Generate a fabric or read one from a file, describe it, and write it with -o.
 

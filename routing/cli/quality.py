@@ -41,16 +41,7 @@ if TYPE_CHECKING:
 @threads_option
 @report_options
 @json_option
-def quality(
-    *,
-    fabric: str,
-    tables: Path,
-    most: int,
-    patterns: int,
-    seed: int,
-    threads: int,
-    as_json: bool,
-) -> int:
+def quality(*, fabric: str, tables: Path, most: int, patterns: int, seed: int, threads: int, as_json: bool) -> int:
     """Measure TABLES on FABRIC: hops, load of the channels, rates of traffic patterns.
 
     \b

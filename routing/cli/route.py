@@ -43,13 +43,7 @@ if TYPE_CHECKING:
               help="Folder for the tables, the certificate and the bundle; without it nothing is written.")  # fmt: skip
 @json_option
 def route(
-    *,
-    fabric: str,
-    engine_name: str,
-    budget: float | None,
-    output: Path | None,
-    as_json: bool,
-    **given: Any,
+    *, fabric: str, engine_name: str, budget: float | None, output: Path | None, as_json: bool, **given: Any
 ) -> int:
     """Compute the forwarding tables of FABRIC, prove them, write them.
 

@@ -19,13 +19,7 @@ from routing.errors import OptionError
               help="Plane for topology.conf, if nodes have ports in several separate fabrics.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Output file (default: standard output).")  # fmt: skip
-def slurm(
-    *,
-    fabric: str,
-    as_yaml: bool,
-    plane: int | None,
-    output: Path | None,
-) -> int:
+def slurm(*, fabric: str, as_yaml: bool, plane: int | None, output: Path | None) -> int:
     """Write FABRIC as the topology file of Slurm.
 
     \b

@@ -28,14 +28,7 @@ from routing.reroute.budget import LARGEST_MEDIUM_TABLE, LARGEST_SMALL_TABLE
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
 from routing.reroute.outcome import Candidate, Refusal
-from routing.reroute.rebalance import (
-    ENOUGH,
-    FURTHER_GAIN,
-    FURTHER_TOLERANCE,
-    LEAST_WORK,
-    MOST_OF_TABLE,
-    peak_in,
-)
+from routing.reroute.rebalance import ENOUGH, FURTHER_GAIN, FURTHER_TOLERANCE, LEAST_WORK, MOST_OF_TABLE, peak_in
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
