@@ -95,6 +95,11 @@ class ParseErrors(ParseError):
         super().__init__(f"{len(errors)} errors: {'; '.join(texts)}", path=errors[0].path, remedy=remedy)
 
 
+def errors_of(problem: IbnueError) -> Sequence[IbnueError]:
+    """Return the separate errors of an error of a file.  Any other error is returned as the only item."""
+    return problem.errors if isinstance(problem, ParseErrors) else [problem]
+
+
 def raise_errors(errors: Sequence[ParseError], remedy: str | None = None) -> None:
     """Raise the errors of a file as one exception, if there are any.
 

@@ -75,10 +75,12 @@ class PortClasses:
 
     def __post_init__(self) -> None:
         known: dict[int, PortClass] = {}
-        for guid, own in self.guids:
-            if known.setdefault(guid, own) is not own:
-                problem = f"GUID {guid:#x} is listed as {known[guid].label} and as {own.label}"
-                raise OptionError(problem, remedy="an end port has one class")
+        pairs = [(guid, known.setdefault(guid, own), own) for guid, own in self.guids]
+        twice = {guid: f"{first.label} and as {own.label}" for guid, first, own in pairs if first is not own}
+        if twice:
+            texts = [f"GUID {guid:#x} is listed as {labels}" for guid, labels in twice.items()]
+            more = f"; and {len(texts) - 10} more" if len(texts) > 10 else ""
+            raise OptionError("; ".join(texts[:10]) + more, remedy="an end port has one class")
 
     def with_rules_of(self, rules: PortClasses) -> PortClasses:
         """Return a copy of ``rules``, but with the recognised devices of this object.

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from routing.class_settings import PortClass
-from routing.errors import InputWarning, ParseError
+from routing.errors import InputWarning, ParseError, raise_errors
 from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.formats.guid_lists import write_guid2lid
 from routing.formats.text import c_number, lines_of, read_text
@@ -32,6 +32,7 @@ _GUID_LINE = re.compile(rf"\s*({_NUMBER})(?=\s|$)\s*([^# \t]*)")
 _LID_LINE = re.compile(rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]*$")
 _NAME_LINE = re.compile(rf'\s*({_NUMBER})\s*"([^"#]+)["#]')
 _MAX_LINE = 254
+_MOST_ERRORS = 10
 
 
 @dataclass(frozen=True)
@@ -58,25 +59,29 @@ def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
 
     Raises
     ------
-    ParseError
+    ParseError, ParseErrors
         A line does not begin with a number, or the number is followed by neither white space nor a newline.  OpenSM
-        rejects the whole file because of such a line.
+        rejects the whole file because of such a line.  If there are many such lines, only the first ones are named.
     """
     text = read_text(path)
-    return tuple(_guid_lines(text, path))
-
-
-def _guid_lines(text: str, path: str | Path) -> Iterator[GuidLine]:
-    last = text.count("\n") + 1
+    last, lines, errors = text.count("\n") + 1, list[GuidLine](), list[ParseError]()
     for number, line in lines_of(text):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        found = _GUID_LINE.match(line) if len(line) <= _MAX_LINE else None
-        if found is None:
-            raise _error("no GUID at the start of the line", path, number, "OpenSM rejects the whole file for it")
-        if number == last and line == found[0] and not found[2]:
-            raise _error("the last line has no newline", path, number, "OpenSM rejects the whole file for it")
-        yield GuidLine(_guid(found[1], path, number), found[2], number)
+        if line.strip() and not line.lstrip().startswith("#") and len(errors) < _MOST_ERRORS:
+            try:
+                lines.append(_guid_line(line, path, number, is_last=number == last))
+            except ParseError as error:
+                errors.append(error)
+    raise_errors(errors)
+    return tuple(lines)
+
+
+def _guid_line(line: str, path: str | Path, number: int, *, is_last: bool) -> GuidLine:
+    found = _GUID_LINE.match(line) if len(line) <= _MAX_LINE else None
+    if found is None:
+        raise _error("no GUID at the start of the line", path, number, "OpenSM rejects the whole file for it")
+    if is_last and line == found[0] and not found[2]:
+        raise _error("the last line has no newline", path, number, "OpenSM rejects the whole file for it")
+    return GuidLine(_guid(found[1], path, number), found[2], number)
 
 
 def read_guid_list(path: str | Path) -> tuple[int, ...]:

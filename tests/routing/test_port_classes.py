@@ -103,6 +103,9 @@ def test_weights_as_text():
 def test_a_guid_has_one_class():
     with pytest.raises(OptionError, match="0x7 is listed as io and as storage"):
         rules(("guid_file", "io", "a"), ("guid_file", "storage", "b"), guids=[7])
+    with pytest.raises(OptionError, match=r"0x1 is listed .*; GUID 0xa is listed .* storage; and 2 more") as found:
+        rules(("guid_file", "io", "a"), ("guid_file", "storage", "b"), guids=range(1, 13))
+    assert "0xb" not in str(found.value)
 
 
 def test_engines_read_the_weights():

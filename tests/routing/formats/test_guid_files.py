@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, ring_fabric
 
-from routing.errors import FabricError, ParseError
+from routing.errors import FabricError, ParseError, ParseErrors
 from routing.formats.fabric_files import read_fabric
 from routing.formats.guid_files import (
     LidRange,
@@ -54,6 +54,15 @@ def test_guid_list(tmp_path):
 def test_one_bad_line_rejects_a_guid_list(tmp_path, text, message):
     with pytest.raises(ParseError, match=message):
         read_guid_list(file(tmp_path, text))
+
+
+def test_the_first_errors_of_a_guid_list_are_reported_together(tmp_path):
+    with pytest.raises(ParseErrors, match=r"2 errors: line 2: no GUID .*; line 3: 0x0 is not a 64-bit GUID") as found:
+        read_guid_list(file(tmp_path, "0x1\nspine0\n0x0\n"))
+    assert [error.line for error in found.value.errors] == [2, 3]
+    with pytest.raises(ParseErrors, match=r"10 errors: .*line 10: ") as found:
+        read_guid_list(file(tmp_path, "x\n" * 1000))
+    assert len(found.value.errors) == 10
 
 
 def test_node_names(tmp_path):
