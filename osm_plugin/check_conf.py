@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from osm_plugin.bundle_engine import plugin_engines
+from osm_plugin.conf_values import UNSET, WORDS, wrong_values
 from osm_plugin.config import (
     ENGINE_OPTIONS,
     WRITTEN_FILES,
@@ -24,17 +25,17 @@ from osm_plugin.config import (
 )
 from osm_plugin.installed import opensm_program
 from osm_plugin.opensm_conf import FOREIGN, OpensmConf, settings_in, take_over
-from osm_plugin.options import port_classes
 from osm_plugin.partition_file import check_partitions
 from osm_plugin.qos_policy_file import check_qos_policy
 from routing.engines import ENGINES
 from routing.engines.base import MAX_DATA_VLS, EngineOptions, offers_of, refuse_unsupported
-from routing.errors import IbnueError, InputError, OptionError
+from routing.errors import IbnueError, InputError, OptionError, errors_of
 from routing.formats.bundle import read_bundle
 from routing.formats.guid_files import read_guid_list
 from routing.formats.text import c_number, read_text
 from routing.formats.toml_text import Toml
 from routing.policy import read_policy
+from routing.port_classes import port_classes_of
 
 PLUGIN = "ibnue"
 PREFIX = f"{PLUGIN}-"
@@ -43,8 +44,6 @@ OPENSM_CONF = Path("/etc/opensm/opensm.conf")
 """The file that OpenSM reads if no other file is named."""
 CREATE_CONF = f"'opensm -c {OPENSM_CONF}' writes one with OpenSM's defaults"
 """Text on how to create the file :data:`OPENSM_CONF`, which Debian does not install."""
-UNSET = "(null)"
-"""Text that OpenSM writes into an opensm.conf in place of the value of an option that is not set."""
 BYTE_ORDER_MARK = "\ufeff"
 USUAL_POLICY = "/etc/opensm/qos-policy.conf"
 """Name of OpenSM's default ``qos_policy_file``.  OpenSM does not report an error if this file is missing."""
@@ -60,13 +59,6 @@ _QOS_LISTS = (
 """Options of opensm.conf whose values are lists of VLs.  For each kind of option: a pattern of the option's name, a
 pattern of a valid value, and a description of a valid value.
 """
-_RANGES = (
-    ("lmc", range(8)),
-    ("sm_priority", range(16)),
-    (r"qos_(\w+_)?max_vls", range(16)),
-    (r"qos_(\w+_)?high_limit", range(-1, 256)),
-)
-"""Regular expressions for names of options in opensm.conf, each with the numbers that OpenSM accepts as values."""
 _UNREADABLE = PluginConfig(bundle="", shadow="")
 """Stands for a configuration that cannot be read.  Because it may set a bundle and an engine for comparison, an
 opensm.conf that needs one of them is not reported.
@@ -116,7 +108,7 @@ class _Conf:
         Content of the file, with a byte order mark if the file has one.
     settings
         Value of each option, by the name of the option, as OpenSM reads it.  Options with the value "(null)" are left
-        out.
+        out, except options in :data:`~osm_plugin.conf_values.WORDS`.
     prefix
         Folder in which OpenSM is installed.
     """
@@ -132,7 +124,8 @@ class _Conf:
         if path.is_file() and path.read_bytes().startswith(codecs.BOM_UTF8):
             # read_text removes the byte order mark.  OpenSM reads it as a part of the first name, so it is added again.
             text = BYTE_ORDER_MARK + text
-        return cls(path, text, {key: value for key, value in settings_in(text).items() if value != UNSET}, prefix)
+        settings = {key: value for key, value in settings_in(text).items() if value != UNSET or key in WORDS}
+        return cls(path, text, settings, prefix)
 
     def at(self, name: str) -> str:
         """Return file and line of an option; only the file if the file does not set the option."""
@@ -153,11 +146,7 @@ def named_configuration(opensm_conf: Path | None) -> Path | None:
     return None
 
 
-def check_configuration(
-    path: Path | None,
-    opensm_conf: Path | None,
-    prefix: Path = Path("/usr"),
-) -> list[Finding]:
+def check_configuration(path: Path | None, opensm_conf: Path | None, prefix: Path = Path("/usr")) -> list[Finding]:
     """Check a configuration file of the plugin and an opensm.conf together.
 
     If ``path`` is None, the configuration file that opensm.conf names is checked.  If opensm.conf names none, the
@@ -209,7 +198,7 @@ def _named_files(config: PluginConfig, file: Toml) -> Iterator[Finding]:
         try:
             _READERS[keys[-1]](path)
         except IbnueError as problem:
-            for each in getattr(problem, "errors", [problem]):
+            for each in errors_of(problem):
                 yield _wrong(file, f"{'.'.join(known)}: {each}", *known)
 
 
@@ -251,12 +240,20 @@ def _written_files(config: PluginConfig, file: Toml) -> Iterator[Finding]:
 
 
 def _class_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
+    valid: list[tuple[str, str, Any]] = []
+    for label, table in config.classes.items():
+        for key, value in table.items():
+            try:
+                port_classes_of([(key, label, value)], read_guid_list)
+                valid.append((key, label, value))
+            except OptionError as problem:  # noqa: PERF203  (each setting has its own error)
+                yield _wrong(file, f"[classes.{label}]: {problem}", "classes", label, key)
+            except IbnueError:
+                pass  # A file of GUIDs cannot be read.  _named_files() reports this error.
     try:
-        port_classes(config)
+        port_classes_of(valid, read_guid_list)
     except OptionError as problem:
         yield _wrong(file, f"[classes]: {problem}", "classes")
-    except IbnueError:
-        return  # A file of GUIDs that [classes] names cannot be read.  _named_files() reports this error.
 
 
 def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:
@@ -278,9 +275,7 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterat
     settings, engines = conf.settings, conf.at("routing_engine")
     if (times := _plugin_names(settings.get("event_plugin_name", "")).count(PLUGIN)) != 1:
         text = f"names {PLUGIN} {times} times" if times else f"does not name {PLUGIN}"
-        yield Finding(
-            True, f"{conf.at('event_plugin_name')}: event_plugin_name {text} (event_plugin_name {PLUGIN})"
-        )  # fmt: skip
+        yield Finding(True, f"{conf.at('event_plugin_name')}: event_plugin_name {text} (event_plugin_name {PLUGIN})")
     yield from _ignored_by_opensm(conf)
     yield from _options_line(settings.get("event_plugin_options", ""), path, conf.at("event_plugin_options"))
     names = settings.get("routing_engine", "").replace(",", " ").split()
@@ -331,14 +326,11 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         elif name in unknown:
             remedy = f"write {unknown[name]}, or remove the line" if unknown[name] else "remove the line"
             yield Finding(True, f"{conf.at(name)}: OpenSM does not know the option {name} and ignores it ({remedy})")
-        elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value.upper() != "FALSE")):
+        elif value != "TRUE" and (value.upper() in ("TRUE", "YES") or (name == "qos" and value.upper() != "FALSE")):
             remedy = "write TRUE or FALSE"
             yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM takes as FALSE ({remedy})")
-        valid = next((numbers for form, numbers in _RANGES if re.fullmatch(form, name)), None)
-        unread = name.startswith("qos_") and settings.get("qos") != "TRUE"
-        if valid is not None and c_number(value) not in valid and not unread:
-            remedy = f"use {max(0, valid[0])} to {valid[-1]}"
-            yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM ignores ({remedy})")
+        if not name.startswith("qos_") or settings.get("qos") == "TRUE":
+            yield from (Finding(True, f"{conf.at(name)}: {text}") for text in wrong_values(name, value))
     policy = settings.get("qos_policy_file", USUAL_POLICY)
     codes = settings.get("max_op_vls", "5")
     if (code := c_number(codes)) not in range(1, 6):
@@ -348,7 +340,8 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     partitions = Path(settings.get("partition_config_file", USUAL_PARTITIONS) or "/dev/null")
     pkeys: set[int] | None = set()
     if partitions.is_file() or partitions.is_dir():
-        pkeys = yield from _file_errors("partition_config_file", check_partitions, partitions)
+        where = conf.at("partition_config_file")
+        pkeys = yield from _file_errors("partition_config_file", check_partitions, partitions, where)
     if settings.get("qos") == "TRUE":
         yield from _qos_lists(conf)
         yield from _qos_policy(Path(policy), pkeys, conf.at("qos_policy_file"))
@@ -379,15 +372,17 @@ def _unknown_options(names: Iterable[str], prefix: Path) -> dict[str, str | None
     }
 
 
-def _file_errors(option: str, check: Callable[[Path], _Result], path: Path) -> Generator[Finding, None, _Result | None]:
-    """Report the errors that ``check`` finds in the file ``path``, which an option of opensm.conf names.  Return the
-    result of ``check``; None if there is an error.
+def _file_errors(
+    option: str, check: Callable[[Path], _Result], path: Path, where: str
+) -> Generator[Finding, None, _Result | None]:
+    """Report the errors that ``check`` finds in the file ``path``, which an option of opensm.conf names at ``where``.
+    Return the result of ``check``; None if there is an error.
     """
     try:
         return check(path)
     except IbnueError as problem:
-        for each in getattr(problem, "errors", [problem]):
-            yield Finding(True, f"{option}: {each}; OpenSM ignores or misreads a file with an error")
+        for each in errors_of(problem):
+            yield Finding(True, f"{where}: {option}: {each}; OpenSM ignores or misreads a file with an error")
         return None
 
 
@@ -402,12 +397,9 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Fi
             remedy = "create it, or leave qos_policy_file out"
             text = f"there is no file {policy}, so no QoS policy applies ({remedy})"
             yield Finding(True, f"{where}: qos_policy_file: {text}")
-        return
-    if policy.is_dir():
-        yield Finding(True, f"{where}: qos_policy_file: {policy}: is a folder (name a file)")
-    if not policy.is_file():
-        return  # Only a regular file is checked.  Some administrators name /dev/null in order to have no policy.
-    yield from _file_errors("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy)
+    # A device is not checked.  Some administrators name /dev/null in order to have no policy.
+    elif policy.is_file() or policy.is_dir():
+        yield from _file_errors("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy, where)
 
 
 def _qos_lists(conf: _Conf) -> Iterator[Finding]:

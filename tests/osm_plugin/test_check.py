@@ -46,8 +46,8 @@ def test_errors_in_policy_and_partitions_have_file_and_line(files, tmp_path):
     nothing = "OpenSM ignores or misreads a file with an error"
     colon = "a partition has no colon before its ports (write 'NAME=PKEY, FLAG=VALUE : PORT=full;')"
     assert wrong(files) == [
-        f"partition_config_file: {partitions}:1: {colon}; {nothing}",
-        f"qos_policy_file: {policy}:2: SL 99 does not exist (use 0 to 15); {nothing}",
+        f"{files[1]}:7: partition_config_file: {partitions}:1: {colon}; {nothing}",
+        f"{files[1]}:6: qos_policy_file: {policy}:2: SL 99 does not exist (use 0 to 15); {nothing}",
     ]
     files[1].write_text(files[1].read_text().replace("qos TRUE", "qos FALSE"))
     assert not any("qos_policy_file" in text for text in wrong(files))
@@ -93,6 +93,27 @@ def test_a_configuration_that_is_not_toml_does_not_hide_errors_of_opensm_conf(fi
     for named in (files, (None, files[1])):
         first, second = wrong(named)
         assert first.startswith(f"{files[0]}:2: {problem}") and second.startswith(f"{files[1]}:6: lmc is 9")
+
+
+def test_all_errors_of_guid_files_and_classes_are_reported(files, tmp_path):
+    guids, bad = tmp_path / "guids", tmp_path / "bad"
+    guids.write_text("0x1\n0x2\n")
+    bad.write_text("spine0\n0x1\nspine1\n")
+    files[0].write_text(
+        f"[classes.io]\nguid_file = 'guids'\nweight = 'a'\n[classes.storage]\nguid_file = '{guids}'\nweight = 1000\n"
+        "[classes.compute]\nguid_file = 'bad'\n"
+    )
+    remedy = "(OpenSM rejects the whole file for it)"
+    assert wrong(files) == [
+        *(
+            f"{files[0]}:8: classes.compute.guid_file: {bad}:{line}: no GUID at the start of the line {remedy}"
+            for line in (1, 3)
+        ),
+        f"{files[0]}:3: [classes.io]: 'a' is not a weight (write a number, or SOURCE:DESTINATION such as 1:4)",
+        f"{files[0]}:6: [classes.storage]: 1000:1000 is not a weight (use 0 to 100)",
+        f"{files[0]}:1: [classes]: GUID 0x1 is listed as io and as storage; GUID 0x2 is listed as io and as storage"
+        " (an end port has one class)",
+    ]
 
 
 def test_an_overwritten_file_is_reported_once(files):
@@ -286,6 +307,15 @@ def test_the_log_can_be_a_device_or_opensms_log(files, tmp_path, log):
         ("qos TRUE", "qos TRUE\nqos_vlarb_low 0:4,1:x", "reads qos_vlarb_low 0:4,1:x only in part (write VL:WEIGHT,"),
         ("qos TRUE", "qos TRUE\nlmc 9", "lmc is 9, which OpenSM ignores (use 0 to 7)"),
         ("qos TRUE", "qos TRUE\nsm_priority 16", "sm_priority is 16, which OpenSM ignores (use 0 to 15)"),
+        ("qos TRUE", "qos TRUE\nfdr10 3", "opensm.conf:6: fdr10 is 3, which OpenSM ignores (use 0 to 2)"),
+        ("qos TRUE", "qos TRUE\nforce_link_width 32", "is 32, which OpenSM ignores (use 0 to 31 or 255)"),
+        ("qos TRUE", "qos TRUE\nsubnet_timeout 33", "of which OpenSM uses only the low bits (use 0 to 31)"),
+        ("qos TRUE", "qos TRUE\nsubnet_timeout 256", "which OpenSM ignores (use 0 to 31)"),
+        ("qos TRUE", "qos TRUE\ntransaction_timeout 0", "is 0, with which OpenSM does not start (use 1 to 4294967295)"),
+        ("qos TRUE", "qos TRUE\nsminfo_polling_timeout 0", "is 0, so a standby OpenSM queries the master without a"),
+        ("qos TRUE", "qos TRUE\nconsole on", "console is on, which OpenSM ignores (use off, local, loopback, socket)"),
+        ("qos TRUE", "qos TRUE\npart_enforce (null)", "with which OpenSM crashes (use both, in, out, off)"),
+        ("qos TRUE", "qos TRUE\nsweep_on_trap yes", "sweep_on_trap is yes, which OpenSM takes as FALSE (write TRUE"),
         *(
             (
                 "qos TRUE",
@@ -401,6 +431,7 @@ def test_notes_are_not_errors(files, old, new, note):
         ("qos TRUE", f"qos TRUE\nqos_sl2vl 0, 1,{','.join(['2'] * 13)},15\nqos_swe_vlarb_high 0:255,14:0\n"),
         ("qos TRUE", "qos TRUE\nqos_policy_file /none/etc/opensm/qos-policy.conf"),
         ("qos TRUE", "qos TRUE\nqos_policy_file /dev/null"),
+        ("qos TRUE", "qos TRUE\nfdr10 2\nforce_link_speed 15\nforce_link_speed_ext 30\nconsole local\nm_key 0x10"),
     ],
 )
 def test_lines_are_read_as_opensm_reads_them(files, old, new):
@@ -412,7 +443,7 @@ def test_a_folder_has_no_partitions(files):
     with files[1].open("a") as conf:
         conf.write("partition_config_file /etc\n")
     nothing = "OpenSM ignores or misreads a file with an error"
-    assert wrong(files) == [f"partition_config_file: /etc: is a folder (name a file); {nothing}"]
+    assert wrong(files) == [f"{files[1]}:6: partition_config_file: /etc: is a folder (name a file); {nothing}"]
 
 
 def test_without_qos_the_limits_of_qos_do_not_count(files):
