@@ -211,8 +211,8 @@ def test_rejected_files_leave_nothing_behind(samples, name):
     try:
         reject(50)
         before = tracemalloc.get_traced_memory()[0]
-        reject(150)
+        reject(50)
         gc.collect()
-        assert tracemalloc.get_traced_memory()[0] - before < 100_000
+        assert tracemalloc.get_traced_memory()[0] - before < 30_000
     finally:
         tracemalloc.stop()

@@ -16,6 +16,8 @@ LONG = {
     ("request-grant", "delay with and without 8 hotspots, reserved buffers, no speedup"),
     # Other cases of these scenarios have fewer or more packets or VLs.
     ("adaptive-escape", "Up*/Down*, eleven packets of each CA under way"),
+    ("adaptive-escape", "relays, eleven packets of each CA under way"),
+    ("adaptive-escape", "Nue on one VL of four"),
     ("adaptive-torus", "CAs send on two VLs"),
     ("adaptive-two-cas", "any number under way"),
     ("adaptive-window", "11 packets under way"),
