@@ -39,7 +39,6 @@ from routing.reroute.strategies.steps import (
     verified,
 )
 from routing.reroute.vacate import NotVacated, TablesInUse
-from routing.reroute.verify import verify
 
 LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than the step costs."""
@@ -108,16 +107,16 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
     for budget in (start.lft.size, most):
         tables, found = searched(context, progress, load, budget, work=work)
         kept = kept_share(context.request.before, progress.numbering.base.channels, found.load)
-        if budget > most and (kept is None or kept < 1 + LEAST_GAIN):
+        if budget == start.lft.size and (kept is None or kept < 1 + LEAST_GAIN):
             return NOTHING
         if found.spent <= most:
             break
-    if found.moves and count_differing(tables.lft, start.lft) == 0:  # The search has undone all of its moves.
+    if count_differing(tables.lft, start.lft) == 0:  # The search may have undone all of its moves.
         return NOTHING
     statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
     dependencies = progress.dependencies.grown(found.masks, found.order)
     done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
-    return verified(context, done, kept) if found.moves else verify(context, done, "unchanged", kept)
+    return verified(context, done, kept)
 
 
 def _shortened(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:

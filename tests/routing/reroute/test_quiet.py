@@ -146,6 +146,16 @@ def test_a_step_takes_lfts_from_scratch_if_no_smaller_change_gains(name, seed, c
     check_rounds(less, now.routing, after.routing, schedule, replies=True)
 
 
+def test_tables_with_fewer_entries_than_the_limit_are_not_rebalanced_without_a_gain():
+    """An earlier version returned these tables as a step, so that the plugin asked for sweeps without end."""
+    fabric = generate("mesh", ["3x3"], cas=1)
+    baseline = published(fabric, "updn")
+    less = fabric.without_links(np.unique(fabric.channels.link)[:1].tolist())
+    found = reroute(ENGINES["updn"], OPTIONS, baseline, less, stability=Stability.FRESH, baseline=baseline)
+    now = Published(less, found.routing, found.proof)
+    assert spread(ENGINES["updn"], OPTIONS, now, most=now.routing.lft.size, baseline=baseline) is None
+
+
 def test_steps_lead_back_to_the_baseline(repaired):
     baseline, tables, _ = repaired
     engine, whole = ENGINES["updn"], baseline.fabric
