@@ -60,8 +60,8 @@ _QOS_LISTS = (
 pattern of a valid value, and a description of a valid value.
 """
 _UNREADABLE = PluginConfig(bundle="", shadow="")
-"""Stands for a configuration that cannot be read.  Because it may set a bundle and an engine for comparison, an
-opensm.conf that needs one of them is not reported.
+"""Represents a configuration that cannot be read.  Such a configuration may set a bundle and an engine for comparison.
+So the check does not report an opensm.conf that needs them.
 """
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs that the plugin uses, by the value of ``max_op_vls``.

@@ -40,7 +40,7 @@ _EFFECTS = {
     "sminfo_polling_timeout": "so a standby OpenSM queries the master without a pause",
     r"\w*vl_stall_count|subnet_timeout|\w+_life_?time|\w+_errors_threshold": "of which OpenSM uses only the low bits",
 }
-"""Effect of wrong numbers up to 255, by a pattern of the names of options.  OpenSM ignores all other wrong values."""
+"""Effect of invalid numbers up to 255, by a pattern of the names of options.  OpenSM ignores all other wrong values."""
 
 
 def wrong_values(name: str, value: str) -> Iterator[str]:

@@ -96,7 +96,7 @@ class ParseErrors(ParseError):
 
 
 def errors_of(problem: IbnueError) -> Sequence[IbnueError]:
-    """Return the separate errors of an error of a file.  Any other error is returned as the only item."""
+    """Return the single errors of a combined error.  Return any other error as a list of one item."""
     return problem.errors if isinstance(problem, ParseErrors) else [problem]
 
 

@@ -80,7 +80,7 @@ class PortClasses:
         if twice:
             texts = [f"GUID {guid:#x} is listed as {labels}" for guid, labels in twice.items()]
             more = f"; and {len(texts) - 10} more" if len(texts) > 10 else ""
-            raise OptionError("; ".join(texts[:10]) + more, remedy="an end port has one class")
+            raise OptionError("; ".join(texts[:10]) + more, remedy="list each GUID in one class")
 
     def with_rules_of(self, rules: PortClasses) -> PortClasses:
         """Return a copy of ``rules``, but with the recognised devices of this object.

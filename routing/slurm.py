@@ -122,7 +122,7 @@ def _leaf_of_nodes(fabric: Fabric) -> dict[tuple[str, int], int]:
     if others:
         name, (leaf, switch) = next(iter(others.items()))
         more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
-        where = f"{fabric.labels[leaf]} and {fabric.labels[switch]}{more}: the switch with the lowest GUID counts"
+        where = f"{fabric.labels[leaf]} and {fabric.labels[switch]}{more}: the switch with the lowest GUID is used"
         warnings.warn(f"node {name} is at {where}", InputWarning, stacklevel=3)
     return {key: min(switches) for key, switches in found.items()}
 

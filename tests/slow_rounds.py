@@ -11,10 +11,10 @@ from routing.deadlock.proof import prove
 
 
 def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_round=0):
-    """Return dependency graphs of every packet with every choice of entries, one graph for each time that packets
-    leave.
+    """Return a dependency graph for each group of rounds that follow without a wait.
 
-    While rounds follow without a wait, a packet may stay on each channel that it has reached.
+    In a graph, each packet may meet the old or the new entry at each switch.  A packet may stay on each channel that it
+    has reached in this group of rounds.
     """
     tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
     graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)

@@ -78,9 +78,9 @@ def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
 def _guid_line(line: str, path: str | Path, number: int, *, is_last: bool) -> GuidLine:
     found = _GUID_LINE.match(line) if len(line) <= _MAX_LINE else None
     if found is None:
-        raise _error("no GUID at the start of the line", path, number, "OpenSM rejects the whole file for it")
+        raise _error("no GUID at the start of the line", path, number, "OpenSM rejects the whole file")
     if is_last and line == found[0] and not found[2]:
-        raise _error("the last line has no newline", path, number, "OpenSM rejects the whole file for it")
+        raise _error("the last line has no newline", path, number, "OpenSM rejects the whole file")
     return GuidLine(_guid(found[1], path, number), found[2], number)
 
 

@@ -109,9 +109,9 @@ class PortStatements:
         if usual is not None:
             rated = any(width and speed for _, _, width, speed, _ in self.stated.values())
             links = count_noun(guessed, "link has", "links have")
-            why = "the most frequent one" if rated else "as no port states a rate"
+            why = "the most frequent one" if rated else "because no port states a rate"
             rate = f"{usual[0]}x{speed_name(usual[1])}, {why}"
-            warnings.warn(f"{self.path}: {links} an unknown rate (?); taken as {rate}", InputWarning, stacklevel=2)
+            warnings.warn(f"{self.path}: {links} an unknown rate (?); ibnue assumes {rate}", InputWarning, stacklevel=2)
 
     def _usual_rate(self) -> tuple[int, float]:
         """Return the width and speed that most ports state, or 4xSDR if no port states them.  Of two equally frequent

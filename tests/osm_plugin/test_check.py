@@ -103,7 +103,7 @@ def test_all_errors_of_guid_files_and_classes_are_reported(files, tmp_path):
         f"[classes.io]\nguid_file = 'guids'\nweight = 'a'\n[classes.storage]\nguid_file = '{guids}'\nweight = 1000\n"
         "[classes.compute]\nguid_file = 'bad'\n"
     )
-    remedy = "(OpenSM rejects the whole file for it)"
+    remedy = "(OpenSM rejects the whole file)"
     assert wrong(files) == [
         *(
             f"{files[0]}:8: classes.compute.guid_file: {bad}:{line}: no GUID at the start of the line {remedy}"
@@ -112,7 +112,7 @@ def test_all_errors_of_guid_files_and_classes_are_reported(files, tmp_path):
         f"{files[0]}:3: [classes.io]: 'a' is not a weight (write a number, or SOURCE:DESTINATION such as 1:4)",
         f"{files[0]}:6: [classes.storage]: 1000:1000 is not a weight (use 0 to 100)",
         f"{files[0]}:1: [classes]: GUID 0x1 is listed as io and as storage; GUID 0x2 is listed as io and as storage"
-        " (an end port has one class)",
+        " (list each GUID in one class)",
     ]
 
 

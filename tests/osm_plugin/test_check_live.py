@@ -111,7 +111,7 @@ CHANGED_LATER = (
     *("leaf_vl_stall_count", "local_phy_errors_threshold", "overrun_errors_threshold", "sm_sl"),
     *("transaction_timeout", "sminfo_polling_timeout", "max_op_vls"),
 )
-"""Options of which "opensm -c" writes also values that are wrong in the running OpenSM."""
+"""Options for which "opensm -c" writes the given value, although a running OpenSM does not use this value."""
 ELSEWHERE = ("scatter_ports", "max_op_vls")
 """Options whose values another part of the check reads."""
 LIMITS = (0, 3, 7, 15, 29, 31, 255, 65_535, (1 << 31) - 1, (1 << 32) - 1, (1 << 64) - 1)
@@ -122,7 +122,7 @@ def test_numbers_that_opensm_does_not_use_are_reported(tmp_path, value):
     empty, conf = tmp_path / "empty.conf", tmp_path / "opensm.conf"
     empty.write_text("")
     usual = values_of_opensm(empty, tmp_path)
-    # One option at a time could not be tested in a short time.  OpenSM compares the values of three options with each
+    # A test of each option alone would take too long.  OpenSM compares the values of three options with each
     # other, so two of them are left out.
     names = [
         name for name, text in usual.items()

@@ -75,7 +75,7 @@ def test_the_plugin_asks_for_sweeps_until_nothing_is_gained(live, nets):
 
 
 def test_lfts_from_scratch_are_written_in_rounds_that_remove_entries(live, nets):
-    """After the loss of this link, no smaller change gains.  Tables from scratch have a sixth more all-to-all rate."""
+    """After the loss of this link, no smaller change gains.  Tables from scratch raise the all-to-all rate by 20 %."""
     with live(nets("mesh", "3x3", cas=1), "ibnue-updn,no_fallback", toml=STABILITY.format("balanced", 256, 0.1)) as lab:
         lab.unlink("sw1.1", 3)
         until(lambda: logged(lab, r"rebalanced \(the LFTs were computed from scratch\), all-to-all 120.0 %"))

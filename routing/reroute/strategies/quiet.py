@@ -59,8 +59,8 @@ by the number of table entries.  The pair that permits more trials is used, and 
 
 
 def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
-    """Change at most ``most`` entries (in the sixth search: four times as many), so that this step or the next step
-    improves the balance.
+    """Change at most ``most`` entries, so that this step or the next step improves the balance.  The sixth search may
+    change four times as many entries.
 
     Six searches are tried in this order:
 

@@ -125,8 +125,8 @@ def is_safe_change(
     """Return whether rounds exist in which new tables can replace old tables without a credit loop.
 
     ``was`` is the proof of the old tables.  This proof may have been made for another fabric.  The rounds may remove
-    ``few`` entries for a while, even if this is more than 1/64 of the table.  The default is 0, because removed entries
-    drop packets.  So changes that remove few entries are preferred.
+    ``few`` entries for a while, even if this is more than 1/64 of the table.  With the default 0, changes that remove
+    fewer entries are preferred, because switches drop packets at removed entries.
     """
     one, other, replies = was.cdg_on(fabric), new.proof.cdg_on(fabric), new.proof.strength == "reversible"
     known = None if one is None or other is None else one | other

@@ -272,7 +272,7 @@ def test_unusual_lines_of_a_file_are_counted_in_one_warning(tmp_path):
     result = CliRunner().invoke(main, ["fabric", str(path), "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout)["warnings"] == [
-        f"{path}: 1 link has an unknown rate (?); taken as 4xSDR, the most frequent one",
+        f"{path}: 1 link has an unknown rate (?); ibnue assumes 4xSDR, the most frequent one",
         f"{path}: 10 ports have LID 65535: no subnet manager has configured them; they count as without a LID",
     ]
     assert result.stderr.splitlines() == [f"ibnue: warning: {line}" for line in json.loads(result.stdout)["warnings"]]

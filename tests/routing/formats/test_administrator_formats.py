@@ -267,7 +267,7 @@ def test_rates_that_iblinkinfo_does_not_know(tmp_path):
     assert cables(read(tmp_path, fdr10)[0])[frozenset({("leaf 1", 5), ("spine0", 3)})] == (12, SPEED_OF["FDR10"])
     unknown, caught = read(tmp_path, text.replace("4X        53.125 Gbps", "4X undefined (9)"))
     assert cables(unknown)[frozenset({("leaf 1", 3), ("gamma mlx5_0", 1)})] == (4, SPEED_OF["SDR"])
-    assert caught == ["1 link has an unknown rate (?); taken as 4xSDR, the most frequent one"]
+    assert caught == ["1 link has an unknown rate (?); ibnue assumes 4xSDR, the most frequent one"]
 
 
 @pytest.mark.parametrize(

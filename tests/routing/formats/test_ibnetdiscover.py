@@ -164,10 +164,10 @@ def test_rates_that_the_program_did_not_know():
         else:
             assert fabric.link_speed.tolist() == [SPEED_OF["QDR"]] * 2
         assert fabric.link_width.tolist() == [4, 4]
-        assert output == ["x: 1 link has an unknown rate (?); taken as 4xQDR, the most frequent one"]
+        assert output == ["x: 1 link has an unknown rate (?); ibnue assumes 4xQDR, the most frequent one"]
     fabric, output = warned(re.sub(r"4x[A-Z0-9]+", "4x???", SMALL))
     assert fabric.link_speed.tolist() == [SPEED_OF["SDR"]] * 2
-    assert output == ["x: 2 links have an unknown rate (?); taken as 4xSDR, as no port states a rate"]
+    assert output == ["x: 2 links have an unknown rate (?); ibnue assumes 4xSDR, because no port states a rate"]
 
 
 @pytest.mark.parametrize("blanks", [lambda text: text.replace("\t", " "), str.expandtabs])
