@@ -233,6 +233,8 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
         tried.append(given)
         below, leaf = _below_leaves(fabric, given, senders), _independent(fabric, given)
         for found in (given & ~below, _independent(fabric, given & ~below), leaf, _without_high_leaves(fabric, leaf)):
+            if given.any() and not found.any():
+                continue
             level = distances(fabric, found)
             if found.any() and not (found & below).any():
                 level[below] *= -1

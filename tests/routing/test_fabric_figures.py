@@ -68,6 +68,16 @@ def test_aggregation_nodes_do_not_oversubscribe_a_leaf():
     assert plain.oversubscription == sharp.oversubscription == (2.0,)
 
 
+def test_a_storage_leaf_at_the_top_of_small_pods_does_not_hide_the_leaves():
+    cables, cas = [("storage", f"core{n}") for n in range(4)], {f"storage-ca{n}": "storage" for n in range(3)}
+    for pod in range(3):
+        cables += [(f"agg{pod}-{k}", f"core{n}") for k in range(2) for n in range(4)]
+        cables += [(f"leaf{pod}-{n}", f"agg{pod}-{k}") for n in range(3) for k in range(2)]
+        cas |= {f"ca{pod}-{n}-{k}": f"leaf{pod}-{n}" for n in range(3) for k in range(3)}
+    fabric = literal_fabric("storage", [*{end: None for cable in cables for end in cable}], cables, cas)
+    assert fabric_figures(fabric).levels == (9, 7, 4)
+
+
 def test_cables_of_routers_are_not_those_of_cas():
     fabric = read_fabric(FIXTURES["routers"].path)
     routers = [row for row, kind in enumerate(fabric.terminal_kind) if kind == NodeKind.ROUTER]
