@@ -61,7 +61,7 @@ pattern of a valid value, and a description of a valid value.
 """
 _UNREADABLE = PluginConfig(bundle="", shadow="")
 """Represents a configuration that cannot be read.  Such a configuration may set a bundle and an engine for comparison.
-So the check does not report an opensm.conf that needs them.
+So the check leaves out what depends on the configuration.
 """
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs that the plugin uses, by the value of ``max_op_vls``.
@@ -284,14 +284,15 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterat
         text = "OpenSM's updn fails if it finds no root switches, and OpenSM then uses the next engine"
         last = "" if "no_fallback" in names else ", or minhop"
         yield Finding(False, f"{engines}: {text}{last} (set root_guid_file)")
-    yield from _unsupported_options(names, config, engines)
-    yield from _qos(settings, names, config, engines)
+    checked = [] if config is _UNREADABLE else names
+    yield from _unsupported_options(checked, config, engines)
+    yield from _qos(settings, checked, config, engines)
     if settings.get("use_ucast_cache") == "TRUE":
         yield Finding(
             False, f"{conf.at('use_ucast_cache')}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf "
             "switch or CA is lost or comes back, so the tables are then not proven (set use_ucast_cache FALSE)"
         )  # fmt: skip
-    for name in dict.fromkeys(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
+    for name in dict.fromkeys(name.removeprefix(PREFIX) for name in checked if name.startswith(PREFIX)):
         own = config.options_of(name)
         _, verdicts = take_over(OpensmConf.of_settings(conf.settings), name, own)
         for verdict in verdicts:

@@ -25,7 +25,7 @@ from routing.numerals import count_noun
 from routing.trees.levels import tree_levels
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
-_UNNAMED = re.compile(r"MT\d+ .*Mellanox Technologies|localhost\b")  # names of CAs until their host sets a name
+_UNNAMED = re.compile(r"MT\d+ .*Mellanox Technologies|localhost(?![\w-])")  # names of CAs until their host sets a name
 _NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 
@@ -78,7 +78,8 @@ def slurm_planes(fabric: Fabric) -> list[Plane]:
     leaf_of = _leaf_of_nodes(fabric)
     if not leaf_of:
         raise FabricError(
-            "no compute node is cabled to a switch", remedy="--class says which ports are of compute nodes"
+            "no compute node with a name is cabled to a switch",
+            remedy="--class says which ports are of compute nodes, and --node-name-map gives them names",
         )
     parts: dict[int, dict[int, list[str]]] = {}
     for (name, part), switch in sorted(leaf_of.items(), key=lambda item: (item[0][1], item[1], _order(item[0][0]))):

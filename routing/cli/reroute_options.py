@@ -185,21 +185,18 @@ def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
         return replace(
             found, reason=f"{found.reason}; no more entries are moved, because the balance would not improve"
         )
+    changed = count_noun(step.changed, "entry changes", "entries change")
     return replace(
         step,
         broken=found.broken,
         changed=int((step.routing.lft != earlier.lft).sum()),
-        reason=step.reason if found.how == "unchanged" else f"{found.reason}; then {_moved_lids(step)}",
+        reason=step.reason if found.how == "unchanged" else f"{found.reason}; then {changed}: {step.reason}",
         how=step.how if found.how == "unchanged" else found.how,
         statistics=replace(found.statistics, moved_afterwards=step.changed),
         kept=None if found.kept is None or step.kept is None else found.kept * step.kept,
         fresh_kept=found.fresh_kept,
         fresh=found.fresh,
     )
-
-
-def _moved_lids(step: Rerouted) -> str:
-    return f"{count_noun(step.changed, 'entry', 'entries')} moved off the most loaded channels"
 
 
 def check_same(

@@ -117,7 +117,8 @@ def spread(
     Notes
     -----
     Cost: a few searches, and a proof of the tables for every search.  A search follows at most twenty million hops, or
-    as many hops as the table has entries if this is more.
+    as many hops as the table has entries if this is more.  If no search finds a step, small tables are also computed
+    from scratch.
     """
     tables = translate_tables(before.routing, before.fabric, before.fabric)
     request = Request(engine, options, before, before.fabric, Stability.BALANCED, baseline, tables)

@@ -84,12 +84,15 @@ def test_errors_in_independent_parts_are_reported_together(files, tmp_path):
     [
         ("bundle = 'tables'\nthreads = \n", "ibnue-bundle", "is not TOML: "),
         ("shadow = 'ibnue-nue'\n\xff", "minhop", "is not UTF-8 text"),
+        # The file sets these options itself, so `lash_start_vl` of opensm.conf has no effect.
+        ("[engine]\nfirst_vl = \nvls = 2\n", "ibnue-lash", "is not TOML: "),
     ],
 )
 def test_a_configuration_that_is_not_toml_does_not_hide_errors_of_opensm_conf(files, toml, engine, problem):
     """An engine that needs a setting of the configuration is not reported, because the file may have this setting."""
     files[0].write_bytes(toml.encode("latin-1"))
-    files[1].write_text(files[1].read_text().replace("ibnue-nue", engine) + "lmc 9\n")
+    more = "lmc 9\nqos TRUE\nmax_op_vls 3\nlash_start_vl 5\n"
+    files[1].write_text(files[1].read_text().replace("ibnue-nue", engine) + more)
     for named in (files, (None, files[1])):
         first, second = wrong(named)
         assert first.startswith(f"{files[0]}:2: {problem}") and second.startswith(f"{files[1]}:6: lmc is 9")

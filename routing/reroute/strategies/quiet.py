@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from routing._kernels.differing import count_differing
 from routing.deadlock.per_lid_rounds import FEW_DRAINED
+from routing.publish import weaker
 from routing.reroute.blocked_moves import vacated_sets
 from routing.reroute.budget import LARGEST_SMALL_TABLE
 from routing.reroute.context import RerouteContext
@@ -169,9 +170,8 @@ def _from_scratch(context: RerouteContext, in_use: Progress, most: int) -> Candi
     """Take the LFTs of tables from scratch, if they raise the all-to-all rate by more than 2 % and change at most
     :data:`FROM_SCRATCH` * ``most`` entries.
 
-    Safe rounds to these LFTs may remove up to :data:`.FEW_DRAINED` entries for a while.  The present SLs stay if the
-    new LFTs have no credit loop with them, because senders keep their SLs for a long time.  Otherwise, the SLs of the
-    tables from scratch are tried.
+    Safe rounds to these LFTs may remove up to :data:`.FEW_DRAINED` entries for a while.  The SLs stay, because senders
+    keep their SLs during the change.  So there are no safe rounds if the new LFTs have a credit loop with these SLs.
     """
     request, now = context.request, in_use.tables
     fresh = tables_from_scratch(request) if now.lft.size <= LARGEST_SMALL_TABLE else None
@@ -183,9 +183,9 @@ def _from_scratch(context: RerouteContext, in_use: Progress, most: int) -> Candi
     if kept is None or kept <= 1 + ENOUGH[1]:
         return NOTHING
     statistics = replace(in_use.statistics, missing=0, moved_for_balance=changed)
-    found: Candidate | Refusal = NOTHING
-    for tables in (replace(now, lft=fresh.lft), fresh):
-        found = verified(context, replace(in_use, tables=tables, statistics=statistics), kept, few=FEW_DRAINED)
-        if isinstance(found, Candidate):
-            return replace(found, found=replace(found.found, reason="the LFTs were computed from scratch"))
-    return found
+    tables = replace(now, lft=fresh.lft)
+    found = verified(context, replace(in_use, tables=tables, statistics=statistics), kept, few=FEW_DRAINED)
+    if isinstance(found, Refusal):
+        return found
+    reason = "; ".join(["the LFTs were computed from scratch", *weaker(found.found.proof, request.before.proof)])
+    return replace(found, found=replace(found.found, reason=reason))
