@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import partialmethod
 from typing import Any
+
+from nbclient import NotebookClient
 
 import routing
 
@@ -29,6 +32,8 @@ nb_execution_raise_on_error = True
 # Time limit in seconds for one cell of a notebook.  The limit is high, so that only a cell that hangs reaches it, even
 # on a busy machine.
 nb_execution_timeout = 900
+# MyST has no option for the time in which a kernel has to start, and 60 seconds are too short on a busy machine.
+NotebookClient.__init__ = partialmethod(NotebookClient.__init__, startup_timeout=900)
 html_theme = "furo"
 html_title = f"ibnue {version}"
 html_copy_source = False
