@@ -70,7 +70,7 @@ def test_a_wrong_configuration(path, text, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[classes.io]\nweight = 'x'", "[classes]: 'x' is not a weight"),
+        ("[classes.io]\nweight = 'x'", "[classes.io]: 'x' is not a weight"),
         ("[classes.io]\nguid_file = 'none'", "classes.io.guid_file: "),
     ],
 )
