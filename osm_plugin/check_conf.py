@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from osm_plugin.bundle_engine import plugin_engines
-from osm_plugin.conf_values import UNSET, WORDS, wrong_values
+from osm_plugin.conf_values import UNSET, WORDS, effect_of_wrong_value
 from osm_plugin.config import (
     ENGINE_OPTIONS,
     WRITTEN_FILES,
@@ -330,8 +330,9 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         elif value != "TRUE" and (value.upper() in ("TRUE", "YES") or (name == "qos" and value.upper() != "FALSE")):
             remedy = "write TRUE or FALSE"
             yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM takes as FALSE ({remedy})")
-        if not name.startswith("qos_") or settings.get("qos") == "TRUE":
-            yield from (Finding(True, f"{conf.at(name)}: {text}") for text in wrong_values(name, value))
+        is_read = not name.startswith("qos_") or settings.get("qos") == "TRUE"
+        if is_read and (wrong := effect_of_wrong_value(name, value)):
+            yield Finding(True, f"{conf.at(name)}: {wrong}")
     policy = settings.get("qos_policy_file", USUAL_POLICY)
     codes = settings.get("max_op_vls", "5")
     if (code := c_number(codes)) not in range(1, 6):

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from osm_plugin.conf_values import UNSET
 from osm_plugin.silent_files import not_answered
 from routing.engines import ENGINES
 from routing.engines.base import offers_of
@@ -30,7 +31,7 @@ MOST_WEIGHT = 255
 SEEDS = 1 << 31
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
-_UNSET = ("", "(null)")
+_UNSET = ("", UNSET)
 
 
 @dataclass(frozen=True)

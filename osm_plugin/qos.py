@@ -67,9 +67,9 @@ class QosPolicy:
     def sl2vl_line(self, vls: int) -> str:
         """Return a line for the log if ``qos_sl2vl`` does not fit tables with ``vls`` VLs; "" otherwise.
 
-        - Tables with several VLs: the SL-to-VL tables of opensm.conf are not used.
-        - Tables with one VL: the SL-to-VL tables of opensm.conf stay in use, and map an SL in use to VL 15.  Switches
-          then discard the packets with this SL.
+        - With several VLs, the line states that the SL-to-VL tables of opensm.conf are not used.
+        - With one VL, the SL-to-VL tables of opensm.conf stay in use.  If these tables map an SL in use to VL 15, the
+          line states that switches discard the packets with this SL.
         """
         # Tables with one VL keep the SL-to-VL tables of opensm.conf, in which VL 15 means that packets are discarded.
         lost = " and ".join(f"SL {sl}" for sl in self.sls or (0,) if self.sl2vl[sl] == DATA_VLS)

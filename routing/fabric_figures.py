@@ -147,7 +147,7 @@ def _cables(fabric: Fabric) -> list[tuple[str, int]]:
 
 
 def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[float]:
-    """Yield the ratio of the capacity down to the capacity up, for each level except the top.
+    """Yield the downward capacity divided by the upward capacity, for each level except the top.
 
     The lowest level comes first.  Aggregation nodes, which are parts of switches, do not count.
     """

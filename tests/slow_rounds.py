@@ -1,4 +1,4 @@
-"""Check the rounds of an update schedule by following every packet, with every choice of entries."""
+"""Check the rounds of an update schedule: follow every packet, with the old and with the new entry at each switch."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -11,10 +11,10 @@ from routing.deadlock.proof import prove
 
 
 def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_round=0):
-    """Return a dependency graph for each group of rounds that follow without a wait.
+    """Return a dependency graph for each group of rounds.
 
-    In a graph, each packet may meet the old or the new entry at each switch.  A packet may stay on each channel that it
-    has reached in this group of rounds.
+    A group is a sequence of rounds between which the packets do not leave the fabric.  In a graph, each packet may meet
+    the old or the new entry at each switch.  A packet may stay on each channel that it has reached in the group.
     """
     tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
     graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from routing.engines.orders import top_switches
 from routing.engines.torus_dimensions import directions
 from routing.fabric import Fabric
+from routing.numerals import count_noun
 from routing.trees.levels import tree_levels
 
 
@@ -20,12 +20,12 @@ def describe_kind(fabric: Fabric) -> str:
         return "no switches"
     if fabric.switches == 1:
         return "a single switch"
-    tops = len(top_switches(fabric))
-    if not tops and (level := tree_levels(fabric, fabric.senders_at.astype(np.float64))) is not None:
+    level = tree_levels(fabric, fabric.senders_at.astype(np.float64))
+    if level is not None:
         tops = int(np.count_nonzero(level == level.max()))
-    if tops:
         leaves = int(np.count_nonzero(fabric.senders_at))
-        return f"a tree: {tops} top switches, {leaves} switches with end ports, {fabric.switches} switches in all"
+        top, edge = count_noun(tops, "top switch", "top switches"), count_noun(leaves, "switch", "switches")
+        return f"a tree: {top}, {edge} with end ports, {fabric.switches} switches in all"
     found = directions(fabric)
     if found is not None:
         return f"links in {int(found.max()) + 1} directions, as in a torus, mesh or HyperX"

@@ -31,9 +31,9 @@ DRAINED, FEW_DRAINED, MANY_BROKEN = 64, 1024, 16
 """Numbers that determine how many entries may be drained.  An entry is drained if one round removes the old entry and a
 later round writes the new one.  An entry is broken if it changes and its old port leads nowhere.
 
-The largest of three numbers of entries may be drained: 1 / DRAINED of all entries, the number of broken entries, and a
-number that the caller passes (by default FEW_DRAINED).  If more than 1 / MANY_BROKEN of all entries are broken, all
-entries may be drained.
+The limit of drained entries is the largest of three numbers: 1 / DRAINED of all entries, the number of broken entries,
+and a number that the caller passes (by default FEW_DRAINED).  If more than 1 / MANY_BROKEN of all entries are broken,
+all entries may be drained.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -95,7 +95,7 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks, *, few: int = FEW_DR
         uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of packets that follow only
         old entries or only new entries, with the old or the new SL.
     few
-        Number of entries that may be drained in any case (:func:`most_drained`).
+        Number of entries that may be drained in tables of any size (:func:`most_drained`).
 
     Returns
     -------

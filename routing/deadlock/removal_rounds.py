@@ -35,7 +35,7 @@ def rounds_with_removal(
         Two arrays, uint32[edges] each: the CDG edges of the old tables alone, and the CDG edges of the new tables
         alone.  In both arrays, packets may have the old or the new SL.  Neither array may have a cycle.
     few
-        Number of entries that may be removed in any case.
+        Number of entries that may be removed in tables of any size.
 
     Returns
     -------

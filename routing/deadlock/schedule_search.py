@@ -80,8 +80,8 @@ def find_schedule(
     replies
         Whether reply traffic is included.
     few
-        Number of old entries that may be removed for a while in any case
-        (:func:`~routing.deadlock.per_lid_rounds.most_drained`).
+        Number of old entries that rounds may remove for a while in tables of any size.  In large tables, rounds may
+        remove more (:func:`~routing.deadlock.per_lid_rounds.most_drained`).
     threads
         Worker threads; the result is the same with any number.
 

@@ -91,8 +91,8 @@ def spread(
     (:mod:`routing.reroute.strategies.quiet`).  A step may cost up to 2 % of the all-to-all rate, if the next step gains
     more.  The tables of every step are proven.
 
-    Steps may have released the dependencies of the baseline tables.  In that case, once the fabric is free of faults,
-    further steps restore LFT columns of the baseline tables until all are restored.
+    Paths of a step may close a cycle with dependencies of the baseline tables.  In that case, once the fabric is free
+    of faults, further steps restore LFT columns of the baseline tables until all are restored.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def test_the_template_is_a_distribution_of_its_own(tmp_path):
     subprocess.run([*pip, "--disable-pip-version-check", "--target", target, source], check=True, timeout=120)
     assert (target / "spanning_tree.py").exists()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(target), str(ROOT)])}
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # The tests of the template need no plugins of pytest.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # The engine's tests need no plugin of pytest.
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
     assert "5 passed" in done.stdout, done.stdout + done.stderr

@@ -122,8 +122,8 @@ def test_numbers_that_opensm_does_not_use_are_reported(tmp_path, value):
     empty, conf = tmp_path / "empty.conf", tmp_path / "opensm.conf"
     empty.write_text("")
     usual = values_of_opensm(empty, tmp_path)
-    # A test of each option alone would take too long.  OpenSM compares the values of three options with each
-    # other, so two of them are left out.
+    # One file sets all options, because a test of each option would take too long.  OpenSM compares the values of three
+    # options with each other.  So the file does not set two of these three options.
     names = [
         name for name, text in usual.items()
         if c_number(text) is not None and not name.startswith("cc_")

@@ -8,6 +8,7 @@ from hypothesis import given
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES
+from routing.advise import describe_kind
 from routing.endports import attached
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -76,6 +77,7 @@ def test_a_storage_leaf_at_the_top_of_small_pods_does_not_hide_the_leaves():
         cas |= {f"ca{pod}-{n}-{k}": f"leaf{pod}-{n}" for n in range(3) for k in range(3)}
     fabric = literal_fabric("storage", [*{end: None for cable in cables for end in cable}], cables, cas)
     assert fabric_figures(fabric).levels == (9, 7, 4)
+    assert describe_kind(fabric).startswith("a tree: 4 top switches, 10 switches with end ports")
 
 
 def test_cables_of_routers_are_not_those_of_cas():

@@ -48,9 +48,9 @@ LEAST_SHORTENING = 0.001
 least this fraction.  Paths then become shorter, which leaves room for the moves of the next steps.
 """
 FROM_SCRATCH = 4
-"""Factor by which a step that takes the LFTs of tables from scratch may exceed the limit of changed entries.  In
-fabrics with few switches, such tables often differ in several hundred entries, and no smaller change restores the
-balance.
+"""A step may use LFTs that the engine computes from scratch.  Such a step may change FROM_SCRATCH times as many entries
+as other steps.  In fabrics with few switches, these LFTs often differ in several hundred entries, and no smaller change
+restores the balance.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
 """Limits for the number of trials.  In a trial, paths are moved off a set of dependencies, in order to see whether

@@ -105,7 +105,8 @@ def searched(
 
 
 def verified(context: RerouteContext, progress: Progress, kept: float | None, *, few: int = 0) -> Candidate | Refusal:
-    """Prove the tables of a step, and refuse them if they cannot replace the tables in force without a credit loop.
+    """Return the tables of a step with their proof.  Return a refusal if no safe rounds lead to these tables, or if
+    their certificate is weaker than the previous one.
 
     ``kept`` is the all-to-all rate of the step's tables divided by the all-to-all rate of the tables in force.  ``few``
     is an argument of :func:`is_safe_change`.

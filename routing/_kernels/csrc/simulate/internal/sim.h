@@ -29,7 +29,7 @@ enum {
     EV_PAUSE,
     /* First kind whose events are sorted by subject and value.  In each tick, the kinds before EV_LATER are handled
      * first, one after the other.  The events of one of these kinds are handled in any order.  Then the events of each
-     * kind from EV_LATER on are sorted and handled.  Exception: in simulations with pauses, EV_FREED comes last. */
+     * kind from EV_LATER on are sorted and handled.  Exception: in simulations with pauses, EV_FREED events are the last of a tick. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
