@@ -25,12 +25,13 @@ demo: install ## a real OpenSM on a simulated fabric: route, prove, pull a link,
 
 test: packages $(BIN)/tox ## lint, docs, tests on this Python and 3.13, tests with a real OpenSM
 	@mkdir -p .tox
-	@# The pages and the other Python run beside the tests, because installing and OpenSM leave cores idle.
+	@# The pages and the other Python run beside the tests, because installing and OpenSM leave cores idle.  They yield to
+	@# the tests with OpenSM, which have deadlines.
 	@# pyenv hides the interpreters that it was not told to show.
 	@if command -v pyenv >/dev/null; then \
 	    PYENV_VERSION=$$(pyenv versions --bare | grep -E '^3\.1[0-3]\.[0-9]+$$' | sort -rV | paste -sd:); \
 	    if [ -n "$$PYENV_VERSION" ]; then export PYENV_VERSION; fi; fi; \
-	$(BIN)/tox run -e docs,py313 </dev/null >.tox/beside.log 2>&1 & beside=$$!; trap "kill $$beside 2>/dev/null || true" EXIT; \
+	nice -n 10 $(BIN)/tox run -e docs,py313 </dev/null >.tox/beside.log 2>&1 & beside=$$!; trap "kill $$beside 2>/dev/null || true" EXIT; \
 	$(BIN)/tox run -e checks </dev/null 2>&1 | tee .tox/run.log && ok=0 || ok=$$?; \
 	wait $$beside || ok=$$?; cat .tox/beside.log; \
 	echo; grep -hE '^=+ .*(passed|failed|error|no tests ran).* in ' .tox/run.log .tox/beside.log || true; exit $$ok

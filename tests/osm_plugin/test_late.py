@@ -26,9 +26,19 @@ def slow(bad_plugin, nets, tmp_path):
     """A lab with a deadline, whose worker computes tables for three seconds, except tables of the engine ``fast``."""
     config = tmp_path / "ibnue.toml"
 
+    def set_deadline(seconds, more):
+        config.write_text(f"deadline = {seconds}\nstart_deadline = {AMPLE}\nstate_file = false\n{more}")
+
     def start(deadline, stability="full", seconds=3, engines="ibnue-updn,no_fallback", more="", fast=""):
-        text = f"deadline = {deadline}\nstart_deadline = {AMPLE}\nstate_file = false\nstability = '{stability}'\n"
-        config.write_text(text + more)
+        more = f"stability = '{stability}'\n{more}"
+        # A worker without an artificial delay must be in time on a busy machine, too, until a test makes it late.
+        set_deadline(deadline if seconds else AMPLE, more)
+
+        def make_late():
+            set_deadline(deadline, more)
+            start.endless.touch()
+
+        start.make_late = make_late
         real = str(Path(osm_plugin.__file__).parent)
         environment = {"IBNUE_TEST_REAL": real, "IBNUE_TEST_FAULT": "slow", "IBNUE_TEST_SECONDS": str(seconds)}
         environment |= {"IBNUE_TEST_ENDLESS": str(start.endless), "IBNUE_TEST_FAST": fast}
@@ -90,9 +100,9 @@ def test_the_first_engines_leave_a_late_answer_to_the_last_one(slow):
 KEEPS = rf"ibnue-updn keeps what is left of the last proven tables .*, and routed nothing: {STILL}"
 
 
-def sweep_with_late_worker(lab, endless):
+def sweep_with_late_worker(lab, slow):
     """Pull a cable while the worker does not answer, and return the sweep that follows."""
-    endless.touch()
+    slow.make_late()
     position = lab.opensm.mark()
     lab.ibsim.unlink("sw1.1", 2)
     lab.opensm.signal(signal.SIGHUP)
@@ -102,7 +112,7 @@ def sweep_with_late_worker(lab, endless):
 def test_an_engine_of_opensm_does_not_route_in_the_sweep_in_which_the_worker_is_late_first(slow):
     with slow(2, engines="ibnue-updn,minhop", seconds=0) as lab:
         assert lab.sweep.engine == "ibnue-updn"
-        sweep = sweep_with_late_worker(lab, slow.endless)
+        sweep = sweep_with_late_worker(lab, slow)
         slow.endless.unlink()
         assert sweep.engine == "ibnue-updn" and logged(lab, KEEPS)
         # OpenSM sweeps again without a request of the test.
@@ -113,7 +123,7 @@ def test_an_engine_of_opensm_does_not_route_in_the_sweep_in_which_the_worker_is_
 def test_an_engine_of_opensm_routes_if_the_worker_stays_late(slow):
     with slow(2, engines="ibnue-updn,ibnue-nue,minhop", seconds=0) as lab:
         assert lab.sweep.engine == "ibnue-updn"
-        slow.endless.touch()
+        slow.make_late()
         lab.ibsim.unlink("sw1.1", 2)
         lab.opensm.signal(signal.SIGHUP)
         # OpenSM sweeps again without a request of the test.
@@ -130,14 +140,14 @@ def test_the_last_tables_stay_also_if_an_engine_before_the_late_one_refuses_to_r
     refused, more = r"ibnue-nue routed nothing: \S+:\d+: vls = 12", "[engine.nue]\nvls = 12\n"
     with slow(2, engines="ibnue-nue,ibnue-updn,minhop", seconds=0, more=more, fast="nue") as lab:
         assert lab.sweep.engine == "ibnue-updn" and logged(lab, refused)
-        sweep = sweep_with_late_worker(lab, slow.endless)
+        sweep = sweep_with_late_worker(lab, slow)
         slow.endless.unlink()
         assert sweep.engine == "ibnue-updn" and logged(lab, KEEPS)
 
 
 def test_a_sweep_during_the_pause_for_a_late_worker_replaces_the_sweep_after_the_pause(slow):
     with slow(2, engines="ibnue-updn,minhop", seconds=0) as lab:
-        assert sweep_with_late_worker(lab, slow.endless).engine == "ibnue-updn"
+        assert sweep_with_late_worker(lab, slow).engine == "ibnue-updn"
         position = lab.opensm.mark()
         lab.opensm.signal(signal.SIGHUP)
         sweep = lab.opensm.wait_for_subnet_up(after=position)
@@ -149,7 +159,7 @@ def test_a_sweep_during_the_pause_for_a_late_worker_replaces_the_sweep_after_the
 
 def test_a_late_answer_replaces_no_tables_if_the_next_engine_only_keeps_those_of_the_late_one(slow):
     with slow(2, engines="ibnue-updn,ibnue-nue,no_fallback", seconds=0) as lab:
-        assert sweep_with_late_worker(lab, slow.endless).engine == "ibnue-updn"
+        assert sweep_with_late_worker(lab, slow).engine == "ibnue-updn"
         assert lab.opensm.resweep().engine == "ibnue-nue"
         slow.endless.unlink()
         until(lambda: logged(lab, LATE))
