@@ -69,12 +69,11 @@ def reassign_sls(
     -----
     Cost: a trace of all paths, and :func:`routing._kernels.assign_vls.assign_vls` for the changed paths.
     """
-    counted = _counted(fabric, certificate)
+    counted = counted_paths(fabric, certificate)
     changed = changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
-    vl_of_sl = np.where(vl_bit > 0, np.searchsorted(1 << np.arange(SLS), vl_bit), NO_VL).astype(np.uint8)
-    vl = vl_of_sl[np.broadcast_to(routing.sl, changed.shape)]
+    vl = vls_of_sls(vl_bit)[np.broadcast_to(routing.sl, changed.shape)]
     search = _VlSearch(fabric, routing, certificate, vl_bit, sl_of_vl, vl, changed, threads)
-    return search.run(counted & ~changed & remote_pairs(fabric), budget)
+    return search.run(counted & ~changed, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,14 +150,15 @@ class _VlSearch:
         if dependencies is None:
             return None, left, 0
         turns = (first, evicted & ~first, self.changed & ~first)
-        parts = [_longest_first(self.fabric, self.routing, paths) for paths in turns]
+        parts = [longest_first(self.fabric, self.routing, paths) for paths in turns]
         at, lid = (np.concatenate(part) for part in zip(*parts, strict=True))
         own = self.vl[at, lid]
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
         present = np.where(own == NO_VL, np.uint8(0), own)
         start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.sl_of_vl), present]).astype(np.uint8)
+        groups = path_groups(self.fabric, at, lid, start, replies=self.certificate.strength == "reversible")
         given, _, order, visits = assign_vls(
-            self.fabric.channels, self.fabric.lids.switch, self.routing.lft, self.groups(at, lid, start),
+            self.fabric.channels, self.fabric.lids.switch, self.routing.lft, groups,
             masks=dependencies.masks, order=dependencies.order, allowed_vls=self.sl_of_vl != NO_VL, budget=visits,
         )  # fmt: skip
         left[at, lid] = given == NO_VL
@@ -169,24 +169,6 @@ class _VlSearch:
         new = sl.copy()
         new[at, lid] = np.where(given == own, new[at, lid], self.sl_of_vl[given])
         return (replace(self.routing, sl=new, vls_needed=self.routing.vls), order), left, visits
-
-    def groups(self, at: npt.NDArray[np.int32], lid: npt.NDArray[np.int32], start: npt.NDArray[np.uint8]) -> PathGroups:
-        """Return the groups of paths that must use the same VL.
-
-        Group number i is for the path from switch ``at[i]`` to ``lid[i]``, and tries VL ``start[i]`` first.  If the
-        certificate covers replies, the group also has the paths from the LID's switch to each LID of switch ``at[i]``.
-        """
-        if self.certificate.strength == "forward":
-            return PathGroups(np.arange(len(at) + 1, dtype=np.int32), at, lid, start)
-        lid_switch = self.fabric.lids.switch
-        first, members = grouped(lid_switch, self.fabric.switches)
-        size = 1 + first[at + 1] - first[at]
-        end = np.cumsum(size)
-        begin = end - size
-        source, position = np.repeat(lid_switch[lid], size), np.arange(len(at) and end[-1]) - np.repeat(begin, size)
-        to = members[np.maximum(np.repeat(first[at], size) + position - 1, 0)]
-        source[begin], to[begin] = at, lid
-        return PathGroups(np.append(0, end).astype(np.int32), source, to, start)
 
     def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AcyclicCdg | None:
         """Return the CDG edges of all paths except the paths in ``without`` (bool[S, L]).
@@ -228,13 +210,47 @@ def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies
     return changed & remote_pairs(fabric)
 
 
-def _counted(fabric: Fabric, certificate: Certificate) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether the certificate covers packets from a switch or its end ports to a LID."""
+def counted_paths(fabric: Fabric, certificate: Certificate) -> npt.NDArray[np.bool_]:
+    """Return bool[S, L], whether the certificate covers packets from a switch, or from its end ports, to a LID of
+    another switch.
+    """
     everything = certificate.scope == "all"
-    return everything | (fabric.terminals_at > 0)[:, None] | (fabric.lids.port > 0)
+    covered = everything | (fabric.terminals_at > 0)[:, None] | (fabric.lids.port > 0)
+    return covered & remote_pairs(fabric)
 
 
-def _longest_first(
+def vls_of_sls(vl_bit: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """Return uint8[16], the VL of each SL; 255 if ``vl_bit`` (1 << VL of each SL) is 0."""
+    return np.where(vl_bit > 0, np.searchsorted(1 << np.arange(SLS), vl_bit), NO_VL).astype(np.uint8)
+
+
+def path_groups(
+    fabric: Fabric,
+    at: npt.NDArray[np.int32],
+    lid: npt.NDArray[np.int32],
+    start: npt.NDArray[np.uint8],
+    *,
+    replies: bool,
+) -> PathGroups:
+    """Return the groups of paths that must use the same VL.
+
+    Group number i is for the path from switch ``at[i]`` to ``lid[i]``, and tries VL ``start[i]`` first.  With
+    ``replies``, the group also has the paths from the LID's switch to each LID of switch ``at[i]``.
+    """
+    if not replies:
+        return PathGroups(np.arange(len(at) + 1, dtype=np.int32), at, lid, start)
+    lid_switch = fabric.lids.switch
+    first, members = grouped(lid_switch, fabric.switches)
+    size = 1 + first[at + 1] - first[at]
+    end = np.cumsum(size)
+    begin = end - size
+    source, position = np.repeat(lid_switch[lid], size), np.arange(len(at) and end[-1]) - np.repeat(begin, size)
+    to = members[np.maximum(np.repeat(first[at], size) + position - 1, 0)]
+    source[begin], to[begin] = at, lid
+    return PathGroups(np.append(0, end).astype(np.int32), source, to, start)
+
+
+def longest_first(
     fabric: Fabric, routing: Routing, which: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Return the source switch and the LID of each path that ``which`` (bool[S, L]) marks, the paths with the most hops

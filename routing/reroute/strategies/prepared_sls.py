@@ -38,7 +38,7 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
     their path records again anyway.  In large tables, SLs do not change.
     """
     tables, replies = in_use.tables, in_use.certificate is not None and in_use.certificate.strength == "reversible"
-    if not _may_change(context, in_use):
+    if not may_change_sls(context, in_use):
         return NOTHING
     load = load_in_force(context, in_use)
     for overshoot, size in product((0, OVERSHOOT), SIZES):
@@ -90,7 +90,7 @@ def sls_for_moves(
     return np.where(changed, numbering.gathered(found.sl), tables.sl), moved.lft
 
 
-def _may_change(context: RerouteContext, in_use: Progress) -> bool:
+def may_change_sls(context: RerouteContext, in_use: Progress) -> bool:
     """Return whether SLs may change: SLs depend on the source switch, some SLs differ from the baseline tables, and the
     table is small.
     """

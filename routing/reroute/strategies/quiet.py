@@ -9,23 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from routing._kernels.differing import count_differing
-from routing.deadlock.per_lid_rounds import FEW_DRAINED
-from routing.publish import weaker
 from routing.reroute.blocked_moves import vacated_sets
-from routing.reroute.budget import LARGEST_SMALL_TABLE
 from routing.reroute.context import RerouteContext
-from routing.reroute.flow import flow_towards
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import (
-    ENOUGH,
     FURTHER_GAIN,
     LEAST_GAIN,
     LEAST_WORK,
     Utilisation,
-    in_frame,
     kept_share,
 )
 from routing.reroute.strategies.columns import Progress
+from routing.reroute.strategies.from_scratch import take_from_scratch
 from routing.reroute.strategies.prepared_sls import prepare_sls
 from routing.reroute.strategies.steps import (
     NOTHING,
@@ -36,7 +31,6 @@ from routing.reroute.strategies.steps import (
     next_tables,
     released,
     searched,
-    tables_from_scratch,
     verified,
 )
 from routing.reroute.vacate import NotVacated, TablesInUse
@@ -46,11 +40,6 @@ LARGEST_LOSS = 0.02
 LEAST_SHORTENING = 0.001
 """A rebalance step that does not lower the highest utilisation must lower the sum of the loads of all channels by at
 least this fraction.  Paths then become shorter, which leaves room for the moves of the next steps.
-"""
-FROM_SCRATCH = 4
-"""A step may use LFTs that the engine computes from scratch.  Such a step may change FROM_SCRATCH times as many entries
-as other steps.  In fabrics with few switches, these LFTs often differ in several hundred entries, and no smaller change
-restores the balance.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
 """Limits for the number of trials.  In a trial, paths are moved off a set of dependencies, in order to see whether
@@ -72,8 +61,8 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     4. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).
     5. Moves that vacate dependencies which few entries use.  These dependencies block the moves of other entries off
        the most loaded channels.  The next step can then make the blocked moves.
-    6. The LFTs of tables from scratch (:func:`_from_scratch`), if at most :data:`FROM_SCRATCH` * ``most`` entries
-       change.
+    6. The LFTs of tables from scratch (:mod:`.from_scratch`), if at most four times ``most`` entries change.  If the
+       present SLs do not allow these LFTs, this step changes SLs, and the next step takes the LFTs.
     """
     found: Candidate | Refusal = NOTHING
     if not context.request.before.left_baseline:
@@ -83,7 +72,7 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     in_use = released(context)
     if in_use is None:
         return found
-    for search in (_within_dependencies_in_use, _shortened, prepare_sls, _vacated, _from_scratch):
+    for search in (_within_dependencies_in_use, _shortened, prepare_sls, _vacated, take_from_scratch):
         if isinstance(found := search(context, in_use, most), Candidate):
             break
     return found
@@ -164,28 +153,3 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
         if isinstance(found := verified(context, done, kept), Candidate):
             return found
     return NOTHING
-
-
-def _from_scratch(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
-    """Take the LFTs of tables from scratch, if they raise the all-to-all rate by more than 2 % and change at most
-    :data:`FROM_SCRATCH` * ``most`` entries.
-
-    Safe rounds to these LFTs may remove up to :data:`.FEW_DRAINED` entries for a while.  The SLs stay, because senders
-    keep their SLs during the change.  So there are no safe rounds if the new LFTs have a credit loop with these SLs.
-    """
-    request, now = context.request, in_use.tables
-    fresh = tables_from_scratch(request) if now.lft.size <= LARGEST_SMALL_TABLE else None
-    if fresh is None or (changed := count_differing(fresh.lft, now.lft)) > FROM_SCRATCH * most:
-        return NOTHING
-    numbering = in_use.numbering
-    load = flow_towards(request.fabric, fresh, threads=request.options.threads)
-    kept = kept_share(request.before, numbering.base.channels, in_frame(numbering, request.fabric, load))
-    if kept is None or kept <= 1 + ENOUGH[1]:
-        return NOTHING
-    statistics = replace(in_use.statistics, missing=0, moved_for_balance=changed)
-    tables = replace(now, lft=fresh.lft)
-    found = verified(context, replace(in_use, tables=tables, statistics=statistics), kept, few=FEW_DRAINED)
-    if isinstance(found, Refusal):
-        return found
-    reason = "; ".join(["the LFTs were computed from scratch", *weaker(found.found.proof, request.before.proof)])
-    return replace(found, found=replace(found.found, reason=reason))
