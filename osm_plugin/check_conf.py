@@ -60,8 +60,8 @@ _QOS_LISTS = (
 pattern of a valid value, and a description of a valid value.
 """
 _UNREADABLE = PluginConfig(bundle="", shadow="")
-"""Represents a configuration that cannot be read.  Such a configuration may set a bundle and an engine for comparison.
-So the check leaves out what depends on the configuration.
+"""Stands for a configuration that cannot be read.  Its keys ``bundle`` and ``shadow`` may have any values.  So the
+check does not report errors that depend on the values of these keys.
 """
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs that the plugin uses, by the value of ``max_op_vls``.

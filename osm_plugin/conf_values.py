@@ -39,7 +39,9 @@ _EFFECTS = {
     "sminfo_polling_timeout": "so a standby OpenSM queries the master without a pause",
     r"\w*vl_stall_count|subnet_timeout|\w+_life_?time|\w+_errors_threshold": "of which OpenSM uses only the low bits",
 }
-"""Effect of invalid numbers up to 255, by a pattern of the names of options.  OpenSM ignores all other wrong values."""
+"""Effect of an invalid number that fits into one byte, by a pattern of the names of options.  OpenSM ignores larger
+numbers and texts, and all invalid values of other options.
+"""
 
 
 def effect_of_wrong_value(name: str, value: str) -> str:

@@ -260,7 +260,8 @@ def read_toml(path: Path) -> Toml:
 def valid_settings(file: Toml, path: Path) -> tuple[PluginConfig, list[ParseError]]:
     """Return the valid settings of the configuration file ``path`` as a configuration, and all errors of its settings.
 
-    The configuration leaves out unknown keys and values of wrong types.  ``file`` is the content of ``path``.
+    The configuration leaves out unknown keys and values of wrong types.  ``file`` is the parsed content of the file at
+    ``path``.
     """
     found = dict(file.table)
     if isinstance(found.get("engine"), dict):

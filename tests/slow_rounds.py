@@ -13,8 +13,8 @@ from routing.deadlock.proof import prove
 def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_round=0):
     """Return a dependency graph for each group of rounds.
 
-    A group is a sequence of rounds between which the packets do not leave the fabric.  In a graph, each packet may meet
-    the old or the new entry at each switch.  A packet may stay on each channel that it has reached in the group.
+    Within a group, no round waits until packets have left the fabric.  In a graph, each packet may meet the old or the
+    new entry at each switch.  A packet that has reached a channel may still be there in later rounds of the group.
     """
     tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
     graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)
@@ -39,7 +39,7 @@ def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_rou
 
 
 def delivered(fabric, routing, lft):
-    """Return (switch, LID) of all packets that arrive."""
+    """Return (first switch, LID) of all paths that reach the LID."""
     hops = prove(fabric, replace(routing, lft=lft)).hops
     return set(zip(*np.nonzero(hops < 254), strict=True))
 

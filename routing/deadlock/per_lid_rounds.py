@@ -90,7 +90,7 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks, *, few: int = FEW_DR
     Parameters
     ----------
     waiting
-        The dependencies of the mixed tables.
+        Object that computes the dependencies of packets that meet both old and new entries.
     base
         uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of packets that follow only
         old entries or only new entries, with the old or the new SL.
@@ -105,7 +105,7 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks, *, few: int = FEW_DR
 
     Notes
     -----
-    Cost: O(S K) for the K LIDs of which more than one entry changes, and a topological order.
+    Cost: O(S K) for S switches and K LIDs of which more than one entry changes, and a topological order.
     """
     changes, most = Changes.of(waiting.mixture), MOST_FOLLOWED // max(1, waiting.mixture.fabric.switches)
     columns = waiting.columns(changes.mixed_lids[:most])

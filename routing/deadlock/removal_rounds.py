@@ -21,9 +21,10 @@ def rounds_with_removal(
 ) -> UpdateSchedule | None:
     """Find two rounds, with a wait between them until all packets have left the fabric.
 
-    The first round writes the columns whose mixed entries close no cycle with the dependencies of the old tables.  The
-    second round writes the other columns.  The mixed entries of a column of the second round may close a cycle with the
-    dependencies of the new tables.  In this case, the first round removes all old entries of the column that change.
+    While a column is written, packets may meet both its old and its new entries.  These packets have mixed
+    dependencies.  The first round writes the columns whose mixed dependencies close no cycle with the dependencies of
+    the old tables.  The second round writes the other columns.  If the mixed dependencies of such a column close a
+    cycle with the dependencies of the new tables, the first round removes all old entries of the column that change.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def rounds_with_removal(
 
     Notes
     -----
-    Cost: O(K S V) for K columns, and two topological orders.
+    Cost: O(K S V) for K columns, S switches and V VLs, and two topological orders.
     """
     old, new = tables
     order_of_old, order_of_new = waiting.order(old, columns), waiting.order(new, columns)

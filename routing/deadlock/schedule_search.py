@@ -103,14 +103,14 @@ def find_schedule(
     switch has acknowledged them.  Cost: the cost of the first search
     (:func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`).
 
+    If the old tables alone, or the new tables alone, have a credit loop of packets with old and new SLs, no order of
+    writing is safe.  Then the result is None without a search.
+
     If the first search finds no rounds, a second search follows, which traces all columns.  For tables of at most
     :data:`MOST_SEARCHED` entries, the second search also follows in two other cases: if ``known`` is not given, or if
     some of the rounds found begin only when packets have left the fabric.  The second search is left out if the tables
     have more than :data:`MOST_TRACED` entries, or if too many columns change.  Rounds that remove old entries are the
     last choice (:mod:`~routing.deadlock.removal_rounds`).
-
-    No search follows if the old tables alone, or the new tables alone, have a credit loop of packets with old and new
-    SLs.  Then no order of writing is safe.
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:

@@ -85,9 +85,9 @@ def spread(
 ) -> Rerouted | None:
     """Improve the balance of the tables in force by one step that is safe to write.
 
-    Re-routes after faults worsen the balance, and leave new links unused.  While there is no fault to repair, steps of
-    this function restore the balance, a few entries at a time.  Before each step, the packets of earlier tables have
-    left the fabric.  So dependencies that only these packets used no longer block moves
+    Re-routes after faults worsen the balance, and leave new links unused.  While no entry is broken (old faults may
+    remain), steps of this function restore the balance, a few entries at a time.  Before each step, the packets of
+    earlier tables have left the fabric.  So dependencies that only these packets used no longer block moves
     (:mod:`routing.reroute.strategies.quiet`).  A step may cost up to 2 % of the all-to-all rate, if the next step gains
     more.  The tables of every step are proven.
 
@@ -112,7 +112,7 @@ def spread(
     -------
     Rerouted or None
         The tables after the step.  None if neither this step nor the next step would raise the all-to-all rate by 1 %,
-        and no step makes paths shorter.
+        no step makes paths shorter, and no step leads back to the baseline.
 
     Notes
     -----

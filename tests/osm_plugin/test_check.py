@@ -84,7 +84,7 @@ def test_errors_in_independent_parts_are_reported_together(files, tmp_path):
     [
         ("bundle = 'tables'\nthreads = \n", "ibnue-bundle", "is not TOML: "),
         ("shadow = 'ibnue-nue'\n\xff", "minhop", "is not UTF-8 text"),
-        # The file sets these options itself, so `lash_start_vl` of opensm.conf has no effect.
+        # The plugin's configuration sets these options itself, so `lash_start_vl` of opensm.conf has no effect.
         ("[engine]\nfirst_vl = \nvls = 2\n", "ibnue-lash", "is not TOML: "),
     ],
 )

@@ -113,7 +113,7 @@ CHANGED_LATER = (
 )
 """Options for which "opensm -c" writes the given value, although a running OpenSM does not use this value."""
 ELSEWHERE = ("scatter_ports", "max_op_vls")
-"""Options whose values another part of the check reads."""
+"""Options that ``effect_of_wrong_value`` does not know, because other functions of the check report wrong values."""
 LIMITS = (0, 3, 7, 15, 29, 31, 255, 65_535, (1 << 31) - 1, (1 << 32) - 1, (1 << 64) - 1)
 
 
@@ -122,8 +122,8 @@ def test_numbers_that_opensm_does_not_use_are_reported(tmp_path, value):
     empty, conf = tmp_path / "empty.conf", tmp_path / "opensm.conf"
     empty.write_text("")
     usual = values_of_opensm(empty, tmp_path)
-    # One file sets all options, because a test of each option would take too long.  OpenSM compares the values of three
-    # options with each other.  So the file does not set two of these three options.
+    # One file sets all options but two, because a test of each option would take too long.  OpenSM compares the values
+    # of three options with each other, so the file sets only one of these three options.
     names = [
         name for name, text in usual.items()
         if c_number(text) is not None and not name.startswith("cc_")

@@ -31,7 +31,8 @@ def slow(bad_plugin, nets, tmp_path):
 
     def start(deadline, stability="full", seconds=3, engines="ibnue-updn,no_fallback", more="", fast=""):
         more = f"stability = '{stability}'\n{more}"
-        # A worker without an artificial delay must be in time on a busy machine, too, until a test makes it late.
+        # Until a test makes a worker late, the worker must be in time, even on a busy machine.  Workers that always
+        # compute for some seconds are late from the beginning.
         set_deadline(deadline if seconds else AMPLE, more)
 
         def make_late():

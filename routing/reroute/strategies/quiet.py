@@ -54,8 +54,8 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
 
     Six searches are tried in this order:
 
-    1. Moves that close no cycle with the allowed dependencies of a repair, which include dependencies of the baseline
-       tables.  This search is left out if the tables have left the baseline.
+    1. Moves that close no cycle with the dependencies that a repair may use.  These include the dependencies of the
+       baseline tables.  If the tables in force have left the baseline, this search is left out.
     2. Moves that respect only the dependencies that the tables in force use.
     3. Moves that also shorten paths, and may raise the load of other channels at first (:func:`_shortened`).
     4. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).

@@ -106,7 +106,7 @@ def searched(
 
 def verified(context: RerouteContext, progress: Progress, kept: float | None, *, few: int = 0) -> Candidate | Refusal:
     """Return the tables of a step with their proof.  Return a refusal if no safe rounds lead to these tables, or if
-    their certificate is weaker than the previous one.
+    their certificate is weaker than the certificate of the tables in force.
 
     ``kept`` is the all-to-all rate of the step's tables divided by the all-to-all rate of the tables in force.  ``few``
     is an argument of :func:`is_safe_change`.
@@ -125,9 +125,9 @@ def is_safe_change(
 ) -> bool:
     """Return whether rounds exist in which new tables can replace old tables without a credit loop.
 
-    ``was`` is the proof of the old tables.  This proof may have been made for another fabric.  The rounds may remove
-    ``few`` entries for a while, even if this is more than 1/64 of the table.  With the default 0, changes that remove
-    fewer entries are preferred, because switches drop packets at removed entries.
+    ``was`` is the proof of the old tables.  This proof may have been made for another fabric.  The rounds may remove up
+    to 1/64 of all entries for a while, or up to ``few`` entries if this is more.  Switches drop packets at removed
+    entries, so the default is 0.
     """
     one, other, replies = was.cdg_on(fabric), new.proof.cdg_on(fabric), new.proof.strength == "reversible"
     known = None if one is None or other is None else one | other

@@ -55,7 +55,7 @@ def step_of(name, before, baseline, most):
 
 @pytest.mark.parametrize("name, seed, changes, removes", [("updn", 2, 4, True), ("nue", 1, 1, False)])
 def test_a_step_takes_lfts_from_scratch_if_no_smaller_change_gains(name, seed, changes, removes):
-    """With a limit of few entries, no step exists.  With `updn`, safe rounds remove many entries for a while."""
+    """With a limit of 5 entries, no step exists.  With `updn`, safe rounds remove many entries for a while."""
     baseline, now = after_faults(name, "3x3", seed, changes)
     fresh = published(now.fabric, name)
     assert spread(ENGINES[name], OPTIONS, now, most=5, baseline=baseline) is None
