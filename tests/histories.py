@@ -21,6 +21,7 @@ from ibsim_fixtures import mad_client
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Plugin
 from ibsim_fixtures.opensm_log import EventKind
+from ibsim_fixtures.processes import tail
 from ibsim_fixtures.readback import owners, switch_lfts
 from routing.formats.fabric_files import read_fabric
 from routing.tables import Provenance, Routing
@@ -66,7 +67,10 @@ class History:
         self._stack.enter_context(self.ibsim)
         return self
 
-    def __exit__(self, *problem):
+    def __exit__(self, kind, error, trace):
+        if kind is not None and self._opensm is not None:
+            # The logs are removed with the fabric.
+            print("end of the log:", tail(self._opensm.log_path, 60), sep="\n")  # noqa: T201
         self._stack.close()
 
     @property
