@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import stat
 import threading
@@ -66,7 +67,7 @@ class Host:
         self._until = 0.0
         # Time of the last sweep in which a worker was not ready after start_deadline, but was left running
         # (time.monotonic()).
-        self._found_overdue = 0.0
+        self._found_overdue = -math.inf
         self._remarks: list[str] = []
         # The number of the last update schedule ("plan"), and how many of its rounds all switches have acknowledged
         # ("rounds").  The dictionary is empty after a request has passed both to the worker.

@@ -134,7 +134,7 @@ def test_an_engine_that_reaches_the_limit_has_no_tables(monkeypatch):
 @pytest.mark.lab
 def test_opensm_that_reaches_the_limit_has_no_tables(monkeypatch):
     monkeypatch.setattr(module, "TOO_SLOW", "no tables within 1 CPU seconds")
-    slow, fast = generate("torus", ["6x5x5"], cas=2), generate("ring", ["5"], cas=1)
+    slow, fast = generate("torus", ["10x10x5"], cas=1), generate("ring", ["5"], cas=1)
     assert theirs(slow, slow, "lash", 60.0, 1) == {"refused": module.TOO_SLOW}
     assert theirs(fast, fast, "minhop", 60.0, 1)["hops"] == 1.5
 
