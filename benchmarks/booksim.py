@@ -2,8 +2,8 @@
 
 The argument is the path of BookSim2's program `booksim`, which BookSim2's own makefile builds.  Both simulators have
 packets of one flit, dimension-order paths with a dateline on two VLs, one queue for each VL of an input, and buffers of
-8 packets.  Both have uniform traffic, 3 cycles from switch to switch, and 5 cycles until a credit can be used again.  A
-cycle is the time of one packet on a link.
+equal size.  Both have uniform traffic, 3 cycles from switch to switch, and 5 cycles until a credit can be used again.
+A cycle is the time of one packet on a link.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ chooses packets until no further packet can leave.  Another choice could have mo
 
 CONFIGURATION = f"""
 topology = torus; k = {SIDE}; n = 2; routing_function = dim_order;
-num_vcs = 2; vc_buf_size = {BUFFER}; packet_size = 1; traffic = uniform; injection_process = bernoulli;
+num_vcs = 2; packet_size = 1; traffic = uniform; injection_process = bernoulli;
 speculative = 1; vc_allocator = piggyback;
 routing_delay = 0; vc_alloc_delay = 1; sw_alloc_delay = 1; st_final_delay = 1; credit_delay = 0;
 use_noc_latency = 0;
@@ -119,7 +119,8 @@ def balanced_tables(fabric: Fabric) -> Routing:
             across = _step((to_x - x) % SIDE, (x + y) % 2)
             along = _step((to_y - y) % SIDE, (to_x + y) % 2)
             wraps = ((to_x - x) * across < 0) << 1 | ((to_y - y) * along < 0) << 2
-            sl[switch, lid] = wraps | (switch + lid) % 2
+            # The receivers have even LIDs, so half of the LID alternates between them.
+            sl[switch, lid] = wraps | (switch + lid // 2) % 2
             if across:
                 lft[switch, lid] = port[switch, row[(x + across) % SIDE, y]]
             elif along:
@@ -129,13 +130,14 @@ def balanced_tables(fabric: Fabric) -> Routing:
     return Routing(lft, sl, sl2vl, 2, 2, Provenance("dimension-order"))
 
 
-def torus_network() -> Network:
+def torus_network(buffer: int = BUFFER) -> Network:
     """Build the network of the torus: at each switch one CA that sends, and one CA that receives.
 
     With two CAs, a CA can also send to its own switch, as in BookSim2.
+    ``buffer`` is the size in packets of the buffer for a VL of an input.
     """
     fabric = generate("torus", [f"{SIDE}x{SIDE}"], cas=2)
-    timing = Timing(tick=1.0, wire=1, switch=2, block=1.0, buffer=BUFFER)
+    timing = Timing(tick=1.0, wire=1, switch=2, block=1.0, buffer=buffer)
     return build_network(fabric, balanced_tables(fabric), timing)
 
 
@@ -177,15 +179,23 @@ def _figure(output: str, pattern: str) -> float:
     return float(found[-1])
 
 
-def run_booksim(program: Path, load: float, speedup: int, allocator: str = ALLOCATORS[0]) -> Result:
+def run_booksim(
+    program: Path, load: float, speedup: int, allocator: str = ALLOCATORS[0], buffer: int = BUFFER
+) -> Result:
     """Simulate one load with BookSim2.
 
-    ``program`` is the path of BookSim2's program, and ``allocator`` one of :data:`ALLOCATORS`.
+    ``program`` is the path of BookSim2's program, ``allocator`` one of :data:`ALLOCATORS`, and ``buffer`` the size in
+    packets of the buffer for a VL of an input.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "torus.cfg")
         file.write_text(CONFIGURATION)
-        options = {"injection_rate": load, "input_speedup": speedup, "sw_allocator": allocator}
+        options = {
+            "injection_rate": load,
+            "input_speedup": speedup,
+            "sw_allocator": allocator,
+            "vc_buf_size": buffer,
+        }
         words = [str(program), str(file), *(f"{key}={value}" for key, value in options.items())]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         # BookSim2 exits with status 255 after a run without an error, so the status has no meaning.
@@ -202,18 +212,20 @@ def run_booksim(program: Path, load: float, speedup: int, allocator: str = ALLOC
     )
 
 
-def compare(program: Path, network: Network, speedup: int) -> None:
-    """Simulate all loads with both programs, and print latency and throughput as a table.
+def compare(program: Path, speedup: int, loads: Sequence[float], buffer: int) -> None:
+    """Simulate some loads with both programs, and print latency and throughput as a table.
 
     The columns of BookSim2 have the names of its allocators.  A percentage in brackets states by how much ibnue's
     latency exceeds the latency in the column.
     ``program`` is the path of BookSim2, and ``speedup`` the number of packets that an input can send at once.
+    ``loads`` are in packets per cycle and CA.  ``buffer`` is the size in packets of the buffer for a VL of an input.
     """
+    network = torus_network(buffer)
     heads = [f"{figure}, {name}" for figure in ("latency", "accepted") for name in ("ibnue", *ALLOCATORS)]
     print(f"\nspeedup {speedup}\n", "| load | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|", sep="\n")
-    for load in LOADS:
+    for load in loads:
         ours = run_ibnue(network, load, speedup)
-        theirs = [run_booksim(program, load, speedup, allocator) for allocator in ALLOCATORS]
+        theirs = [run_booksim(program, load, speedup, allocator, buffer) for allocator in ALLOCATORS]
         print(f"| {load} | {ours.latency:.2f}", end="")
         for result in theirs:
             print(f" | {result.latency:.2f} ({100 * (ours.latency / result.latency - 1):+.1f} %)", end="")
@@ -248,13 +260,15 @@ def main(words: Sequence[str] | None = None) -> None:
     """Run the comparison with speedups 1 and 2, and print the figures."""
     parser = parser_of("booksim", __doc__)
     parser.add_argument("program", type=Path, help="program of BookSim2, such as booksim2/src/booksim")
-    program = parser.parse_args(words).program.resolve()
+    parser.add_argument("--buffer", type=int, default=BUFFER, help="packets that the buffer for a VL of an input holds")
+    parser.add_argument("--loads", type=float, nargs="+", default=LOADS, help="loads in packets per cycle and CA")
+    arguments = parser.parse_args(words)
+    program = arguments.program.resolve()
     if not os.access(program, os.X_OK) or program.is_dir():
         parser.error(f"{program} is not a program: build BookSim2 with `make` in its folder src, and name the result")
-    network = torus_network()
     for speedup in (1, 2):
-        compare(program, network, speedup)
-    speeds(program, network)
+        compare(program, speedup, arguments.loads, arguments.buffer)
+    speeds(program, torus_network())
 
 
 if __name__ == "__main__":

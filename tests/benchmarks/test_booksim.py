@@ -4,6 +4,7 @@ output.
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from benchmarks.booksim import SIDE, main, run_booksim, run_ibnue, torus_network
@@ -24,6 +25,15 @@ def test_tables_are_free_of_loops_and_load_all_links_equally(network):
     # Paths from each of the 64 senders to the 64 receivers have 4 hops on average, over 256 channels.
     assert set(load.values()) == {SIDE**2 * SIDE**2 * 4 // 256}
     assert len(load) == 256
+
+
+def test_each_ca_uses_both_vls_equally(network):
+    fabric, levels = network.fabric, network.routing.service_levels
+    senders, receivers = range(0, fabric.endports, 2), fabric.endport_lid[1::2]
+    end_vl = np.array(
+        [levels.from_sender(fabric.endport_switch[s], fabric.endport_lid[s])[receivers] & 1 for s in senders]
+    )
+    assert (end_vl.sum(axis=0) == SIDE**2 // 2).all() and (end_vl.sum(axis=1) == SIDE**2 // 2).all()
 
 
 def test_latency_without_load_is_that_of_the_delays(network):
