@@ -12,6 +12,7 @@ from campaigns import without_slow
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from rebalance_cases import OPTIONS, published
 from strategies import Sketch, fabrics
 
 from benchmarks.accumulated import losses
@@ -30,13 +31,6 @@ from routing.reroute.strategies import balance, further_moves
 from routing.reroute.strategies.search_state import State
 from routing.reroute.translate import translate_tables
 from routing.topologies import generate
-
-OPTIONS = EngineOptions(threads=1, effort=0.1)
-
-
-def published(fabric, name, options=OPTIONS):
-    routing = ENGINES[name].route(fabric, options)
-    return Published(fabric, routing, prove(fabric, routing, threads=1))
 
 
 @cache

@@ -5,6 +5,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from rebalance_cases import OPTIONS, published, share
 from slow_rounds import check_rounds
 
 from benchmarks.accumulated import losses
@@ -14,23 +15,10 @@ from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
-from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, precompute, reroute, spread
 from routing.reroute.sls_for_change import sls_for_change
 from routing.reroute.strategies.from_scratch import FROM_SCRATCH
 from routing.topologies import generate
-
-OPTIONS = EngineOptions(threads=1, effort=0.1)
-
-
-def published(fabric, name, options=OPTIONS):
-    routing = ENGINES[name].route(fabric, options)
-    return Published(fabric, routing, prove(fabric, routing, threads=1))
-
-
-def share(tables):
-    return all_to_all_share(tables.fabric, channel_loads(tables.fabric, tables.routing, threads=1))
 
 
 def after_faults(name, size, seed, changes):

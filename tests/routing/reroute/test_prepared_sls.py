@@ -7,31 +7,19 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from rebalance_cases import OPTIONS, published, share
 from strategies import fabrics
 
 from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
-from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, precompute, reroute, spread
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.strategies.prepared_sls import sls_for_moves
 from routing.reroute.strategies.steps import released
 from routing.reroute.translate import translate_tables
 from routing.topologies import generate
-
-OPTIONS = EngineOptions(threads=1, effort=0.1)
-
-
-def published(fabric, name, options=OPTIONS):
-    routing = ENGINES[name].route(fabric, options)
-    return Published(fabric, routing, prove(fabric, routing, threads=1))
-
-
-def share(tables):
-    return all_to_all_share(tables.fabric, channel_loads(tables.fabric, tables.routing, threads=1))
 
 
 def searched(before, name, most):

@@ -6,14 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from rebalance_cases import OPTIONS, published, share
 
 from routing.cdg.certificate import check_certificate
-from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
-from routing.engines.base import EngineOptions
 from routing.faults import apply_faults, every_switch, parse_fault
-from routing.quality import all_to_all_share, channel_loads
+from routing.quality import channel_loads
 from routing.reroute import Published, Stability, precompute, reroute, spread
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.blocked_moves import BlockedMoves
@@ -24,17 +23,6 @@ from routing.reroute.strategies.steps import NOTHING
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import TablesInUse, edge_usage
 from routing.topologies import generate
-
-OPTIONS = EngineOptions(threads=1, effort=0.1)
-
-
-def published(fabric, name):
-    routing = ENGINES[name].route(fabric, OPTIONS)
-    return Published(fabric, routing, prove(fabric, routing, threads=1))
-
-
-def share(tables):
-    return all_to_all_share(tables.fabric, channel_loads(tables.fabric, tables.routing, threads=1))
 
 
 def steps(engine, before, baseline, most, count):
