@@ -39,8 +39,8 @@ _EFFECTS = {
     "sminfo_polling_timeout": "so a standby OpenSM queries the master without a pause",
     r"\w*vl_stall_count|subnet_timeout|\w+_life_?time|\w+_errors_threshold": "of which OpenSM uses only the low bits",
 }
-"""Effect of an invalid number that fits into one byte, by a pattern of the names of options.  OpenSM ignores larger
-numbers and texts, and all invalid values of other options.
+"""Effect of an invalid value in OpenSM, by a pattern of the names of options, if the value is a number up to 255.
+OpenSM ignores larger numbers and texts, and all invalid values of other options.
 """
 
 

@@ -13,8 +13,9 @@ from routing.deadlock.proof import prove
 def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_round=0):
     """Return a dependency graph for each group of rounds.
 
-    Within a group, no round waits until packets have left the fabric.  In a graph, each packet may meet the old or the
-    new entry at each switch.  A packet that has reached a channel may still be there in later rounds of the group.
+    Between the rounds of a group, the update does not wait until packets have left the fabric.  So a packet may meet
+    the old or the new entry at each switch, and may still be on a channel in later rounds.  The graph of a group has
+    the dependencies of all these packets.
     """
     tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
     graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)

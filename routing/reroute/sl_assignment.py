@@ -211,8 +211,8 @@ def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies
 
 
 def counted_paths(fabric: Fabric, certificate: Certificate) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether the certificate covers packets from a switch, or from its end ports, to a LID of
-    another switch.
+    """Return bool[S, L], whether the certificate covers any packets to a LID of another switch that the switch or its
+    end ports send.
     """
     everything = certificate.scope == "all"
     covered = everything | (fabric.terminals_at > 0)[:, None] | (fabric.lids.port > 0)

@@ -15,7 +15,7 @@ from routing.reroute.sl_assignment import counted_paths, longest_first, path_gro
 from routing.tables import Routing
 
 ATTEMPTS = 4
-"""Number of attempts.  Each attempt begins with the paths that found no VL in earlier attempts."""
+"""Number of attempts.  Each attempt first handles the paths that found no VL in the attempt before."""
 
 
 def sls_for_change(
@@ -60,11 +60,12 @@ def sls_for_change(
 
     Notes
     -----
-    The kernel that assigns VLs knows one LFT for each switch.  So it gets a fabric of two separate halves: the first
-    half has the present entries, and the second half has the new entries.  The two paths from a switch to a LID are
-    in one group, so that they get the same VL.  Cost: :func:`routing._kernels.assign_vls.assign_vls` for all paths.
+    The kernel that assigns VLs accepts only one LFT for each switch.  So it gets two copies of the fabric: the first
+    copy has the present entries, and the second copy has the new entries.  The two paths from a switch to a LID, one in
+    each copy, form one group, so that they get the same VL.  Cost: :func:`routing._kernels.assign_vls.assign_vls` for
+    all paths.
     """
-    halves, (switches, lids), lid_switch = _two_halves(fabric.channels), lft.shape, fabric.lids.switch
+    copies, (switches, lids), lid_switch = _two_copies(fabric.channels), lft.shape, fabric.lids.switch
     both = np.full((2 * switches, 2 * lids), NO_VL, np.uint8)
     both[:switches, :lids], both[switches:, lids:] = routing.lft, lft
     masks = np.concatenate([dependencies.masks, np.zeros_like(dependencies.masks)])
@@ -75,7 +76,7 @@ def sls_for_change(
     for _ in range(ATTEMPTS):
         groups = path_groups(fabric, at, lid, present, replies=certificate.strength == "reversible")
         vl, *_ = assign_vls(
-            halves, lid_switch, both, _in_two_halves(groups, switches, lids), masks=masks, order=order,
+            copies, lid_switch, both, _in_two_copies(groups, switches, lids), masks=masks, order=order,
             allowed_vls=sl_of_vl != NO_VL, budget=visits,
         )  # fmt: skip
         if not (left := vl == NO_VL).any():
@@ -87,7 +88,7 @@ def sls_for_change(
     return None
 
 
-def _two_halves(channels: Channels) -> Channels:
+def _two_copies(channels: Channels) -> Channels:
     """Return the channels of a fabric that consists of two separate copies of the given fabric.
 
     The switches, channels and links of the second copy have the numbers after those of the first copy.
@@ -114,8 +115,8 @@ def _two_halves(channels: Channels) -> Channels:
     )
 
 
-def _in_two_halves(groups: PathGroups, switches: int, lids: int) -> PathGroups:
-    """Return the groups with each path in both halves of the fabric."""
+def _in_two_copies(groups: PathGroups, switches: int, lids: int) -> PathGroups:
+    """Return groups that have each path in both copies of the fabric."""
     group = np.tile(np.repeat(np.arange(len(groups.start)), np.diff(groups.first)), 2)
     order = np.argsort(group, kind="stable")
     source = np.concatenate([groups.source, groups.source + np.int32(switches)])

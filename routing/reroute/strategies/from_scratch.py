@@ -30,12 +30,12 @@ restores the balance.
 
 
 def take_from_scratch(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
-    """Take the LFTs of tables from scratch, if they raise the all-to-all rate by more than 2 % and change at most
+    """Take LFTs that are computed from scratch, if they raise the all-to-all rate by more than 2 % and change at most
     :data:`FROM_SCRATCH` * ``most`` entries.
 
-    Safe rounds to these LFTs may remove up to :data:`.FEW_DRAINED` entries for a while.  The SLs stay, because senders
-    keep their SLs during the change.  So there are no safe rounds if the new LFTs have a credit loop with these SLs.
-    Then this step changes SLs instead (:func:`_prepared`), if SLs may change.
+    The safe rounds that lead to these LFTs may remove up to :data:`.FEW_DRAINED` entries for a while.  The SLs stay,
+    because senders keep their SLs during the change.  If the new LFTs have a credit loop with these SLs, no safe rounds
+    exist.  Then this step changes only SLs (:func:`_prepared`), if SLs may change, and the next step takes the LFTs.
     """
     request, now = context.request, in_use.tables
     fresh = tables_from_scratch(request) if now.lft.size <= LARGEST_SMALL_TABLE else None
@@ -58,8 +58,8 @@ def take_from_scratch(context: RerouteContext, in_use: Progress, most: int) -> C
 def _prepared(context: RerouteContext, in_use: Progress, fresh: Routing, kept: float) -> Candidate | Refusal:
     """Change SLs so that the next step can take the LFTs of ``fresh``.
 
-    The tables of the next step are proven here, too.  Otherwise, this step could change SLs without a use.  ``kept`` is
-    the all-to-all rate with the LFTs of ``fresh``, divided by the all-to-all rate of the tables in force.
+    This step also proves the tables of the next step.  Otherwise, it could change SLs for nothing.  ``kept`` is the
+    all-to-all rate with the LFTs of ``fresh``, divided by the all-to-all rate of the tables in force.
     """
     request, tables, certificate = context.request, in_use.tables, in_use.certificate
     assert certificate is not None

@@ -125,9 +125,9 @@ def is_safe_change(
 ) -> bool:
     """Return whether rounds exist in which new tables can replace old tables without a credit loop.
 
-    ``was`` is the proof of the old tables.  This proof may have been made for another fabric.  The rounds may remove up
-    to 1/64 of all entries for a while, or up to ``few`` entries if this is more.  Switches drop packets at removed
-    entries, so the default is 0.
+    ``was`` is the proof of the old tables.  This proof may have been made for another fabric.  For a while, the rounds
+    may remove up to 1/64 of all entries, or up to ``few`` entries if this is more.  Switches drop packets at removed
+    entries, so ``few`` is 0 by default.
     """
     one, other, replies = was.cdg_on(fabric), new.proof.cdg_on(fabric), new.proof.strength == "reversible"
     known = None if one is None or other is None else one | other
