@@ -2,8 +2,11 @@
 
 The argument is the path of BookSim2's program `booksim`, which BookSim2's own makefile builds.  Both simulators have
 packets of one flit, dimension-order paths with a dateline on two VLs, one queue for each VL of an input, and buffers of
-equal size.  Both have uniform traffic, 3 cycles from switch to switch, and 5 cycles until a credit can be used again.
-A cycle is the time of one packet on a link.
+equal size.  Their outputs serve the inputs of the crossbar in turn.  Both have uniform traffic, 3 cycles from switch to
+switch, and 5 cycles until a credit can be used again.  A cycle is the time of one packet on a link.
+
+One choice differs.  Between a node and its switch, BookSim2 takes any VL with credits.  ibnue takes a VL that was drawn
+for the packet, because an SL determines the VLs of an InfiniBand packet.
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ from benchmarks.usage import parser_of
 from routing.fabric import NO_PORT, Fabric
 from routing.simulate.dimension_order import switch_positions
 from routing.simulate.network import BLOCK, Network, Timing, build_network
-from routing.simulate.options import Inputs, Switching
+from routing.simulate.options import Arbitration, Inputs, Switching
 from routing.simulate.run import simulate
 from routing.simulate.traffic import Flow, Pattern, Process, Traffic
 from routing.tables import Provenance, Routing
 from routing.topologies import generate
 
-SIDE, BUFFER = 8, 8
+SIDE, BUFFER, LMC = 8, 8, 4
 WARM_UP, MEASURED = 5000, 20_000
 """Number of cycles before the measurement, and number of cycles of the measurement."""
 LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
@@ -39,7 +42,7 @@ SPEED_LOAD, RUNS = 0.2, 3
 """Load at which the speeds of the programs are measured, and number of runs for each speed."""
 ALLOCATORS = ("islip(3)", "max_size", "wavefront")
 """Allocators of BookSim2, which choose the packets that leave a switch in a cycle.  In `islip(3)`, as in ibnue, each
-output serves its inputs in turn, and chooses only among inputs that are free.  If several outputs
+output serves the inputs of the crossbar in turn, and chooses only among inputs that are free.  If several outputs
 choose the same input, the input sends to one of these outputs.  The other outputs choose again in the next round, of
 three rounds in all.
 `max_size` chooses the largest possible number of packets.  `wavefront` begins with another input in each cycle, and
@@ -81,23 +84,26 @@ class Result:
     speed: float
 
 
-def _step(ahead: int, odd: int) -> int:
+def _step(ahead: int, descends: int) -> int:
     """Return the direction of a path along a ring: 1 (ascending), -1 (descending), or 0 if no hop is needed.
 
-    ``ahead`` is the number of hops in ascending direction.  If the two directions need equally many hops,
-    even switches (``odd`` is 0) take the ascending direction, and odd switches the descending direction.  BookSim2
-    takes a random direction instead.  Both rules load all links equally.
+    ``ahead`` is the number of hops in ascending direction.  If the two directions need equally many hops, the path
+    takes the descending direction if ``descends`` is 1, else the ascending direction.
     """
     if ahead == 0:
         return 0
-    return 1 if 2 * ahead < SIDE + (not odd) else -1
+    return 1 if 2 * ahead < SIDE + (not descends) else -1
 
 
 def balanced_tables(fabric: Fabric) -> Routing:
-    """Compute dimension-order tables with a dateline in each ring.
+    """Compute dimension-order tables with a dateline in each ring, for all choices that BookSim2 leaves open.
 
-    Bit 0 of an SL is the VL from the CA to its switch and from the last switch to the CA.  Bit d + 1 is the VL in
-    dimension d, which is 1 if the path crosses the dateline.
+    Each CA has 16 LIDs (LMC 4), whose last four bits are these choices.  Bit d is 1 if the path descends in dimension d
+    where both directions need equally many hops.  Bit 2 is the VL from the CA to its switch, and bit 3 the VL from the
+    last switch to the CA.  A sender draws a LID for each packet, so that each choice is random as in BookSim2.
+
+    Bit 0 of an SL is the VL from the CA to its switch, and bit 3 the VL to the CA.  Bit d + 1 is the VL in dimension d,
+    which is 1 if the path crosses the dateline.
     """
     positions, _ = switch_positions(fabric)
     row = {position: switch for switch, position in enumerate(positions)}
@@ -108,7 +114,7 @@ def balanced_tables(fabric: Fabric) -> Routing:
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
     sl = np.zeros_like(lft)
     sl2vl = np.zeros((fabric.switches, width, width, 16), np.uint8)
-    sl2vl[:] = np.arange(16) & 1
+    sl2vl[:] = np.arange(16) >> 3
     for switch, (x, y) in enumerate(positions):
         for dim, (dx, dy) in enumerate(((1, 0), (0, 1))):
             for step in (1, -1):
@@ -116,11 +122,10 @@ def balanced_tables(fabric: Fabric) -> Routing:
                 sl2vl[switch, :, port[switch, there]] = np.arange(16) >> (dim + 1) & 1
         for lid in np.flatnonzero(lids.switch >= 0).tolist():
             to_x, to_y = positions[int(lids.switch[lid])]
-            across = _step((to_x - x) % SIDE, (x + y) % 2)
-            along = _step((to_y - y) % SIDE, (to_x + y) % 2)
+            across = _step((to_x - x) % SIDE, lid & 1)
+            along = _step((to_y - y) % SIDE, lid >> 1 & 1)
             wraps = ((to_x - x) * across < 0) << 1 | ((to_y - y) * along < 0) << 2
-            # The receivers have even LIDs, so half of the LID alternates between them.
-            sl[switch, lid] = wraps | (switch + lid // 2) % 2
+            sl[switch, lid] = wraps | lid >> 2 & 1 | (lid >> 3 & 1) << 3
             if across:
                 lft[switch, lid] = port[switch, row[(x + across) % SIDE, y]]
             elif along:
@@ -136,14 +141,14 @@ def torus_network(buffer: int = BUFFER) -> Network:
     With two CAs, a CA can also send to its own switch, as in BookSim2.
     ``buffer`` is the size in packets of the buffer for a VL of an input.
     """
-    fabric = generate("torus", [f"{SIDE}x{SIDE}"], cas=2)
+    fabric = generate("torus", [f"{SIDE}x{SIDE}"], cas=2, lmc=LMC)
     timing = Timing(tick=1.0, wire=1, switch=2, block=1.0, buffer=buffer)
     return build_network(fabric, balanced_tables(fabric), timing)
 
 
 def traffic_of(network: Network, load: float) -> Traffic:
     """Make uniform traffic from the first CA of each switch to the second CA of any switch."""
-    receivers = tuple(network.fabric.endport_lid[1::2].tolist())
+    receivers = tuple(lid + choice for lid in network.fabric.endport_lid[1::2].tolist() for choice in range(1 << LMC))
     return Traffic(
         tuple(
             Flow(sender, receivers, Pattern.UNIFORM, Process.BERNOULLI, BLOCK, probability=load)
@@ -153,13 +158,17 @@ def traffic_of(network: Network, load: float) -> Traffic:
     )
 
 
-def run_ibnue(network: Network, load: float, speedup: int, inputs: Inputs = Inputs.FIFO) -> Result:
-    """Simulate one load with ibnue.
+def equal_switching(speedup: int) -> Switching:
+    """Return the options of switches as BookSim2 has them: an input has one queue for each VL, and outputs serve the
+    inputs of the crossbar in turn.
 
-    ``speedup`` is the number of packets that an input of a switch can send at once.  ``inputs`` states which queues an
-    input has, such as one queue for each VL.
+    ``speedup`` is the number of packets that an input of a switch can send at once.
     """
-    switching = Switching(inputs=inputs, speedup=speedup)
+    return Switching(Arbitration.CROSSBAR, Inputs.FIFO, speedup=speedup)
+
+
+def run_ibnue(network: Network, load: float, switching: Switching) -> Result:
+    """Simulate one load with ibnue."""
     simulation = simulate(network, traffic_of(network, load), switching=switching)
     began = time.process_time()
     simulation.run(WARM_UP)
@@ -224,7 +233,7 @@ def compare(program: Path, speedup: int, loads: Sequence[float], buffer: int) ->
     heads = [f"{figure}, {name}" for figure in ("latency", "accepted") for name in ("ibnue", *ALLOCATORS)]
     print(f"\nspeedup {speedup}\n", "| load | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|", sep="\n")
     for load in loads:
-        ours = run_ibnue(network, load, speedup)
+        ours = run_ibnue(network, load, equal_switching(speedup))
         theirs = [run_booksim(program, load, speedup, allocator, buffer) for allocator in ALLOCATORS]
         print(f"| {load} | {ours.latency:.2f}", end="")
         for result in theirs:
@@ -245,8 +254,8 @@ def speeds(program: Path, network: Network) -> None:
             best,
             (
                 run_booksim(program, SPEED_LOAD, 1),
-                run_ibnue(network, SPEED_LOAD, 1),
-                run_ibnue(network, SPEED_LOAD, 0, Inputs.VOQ),
+                run_ibnue(network, SPEED_LOAD, equal_switching(1)),
+                run_ibnue(network, SPEED_LOAD, Switching(speedup=0)),
             ),
             strict=True,
         ):

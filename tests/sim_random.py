@@ -39,8 +39,9 @@ def any_network(rng, blocks):
 
 def any_behaviour(rng, blocks):
     tables = rng.choice([None, None, replace(TABLES, limit=rng.choice([0, 1, 255]))])
+    arbitrations = [kind for kind in Arbitration if tables is None or kind is not Arbitration.CROSSBAR]
     switching = Switching(
-        Arbitration(rng.randrange(3)), Inputs(rng.randrange(2)), rng.choice([0, 0, 7, 30]), tables,
+        rng.choice(arbitrations), Inputs(rng.randrange(2)), rng.choice([0, 0, 7, 30]), tables,
         rng.randrange(1000), speedup=rng.choice([0, 1, 1, 2]),
     )  # fmt: skip
     remedy = Remedy(

@@ -118,7 +118,8 @@ class OptionArrays:
     Attributes
     ----------
     arbitration
-        Order in which an output serves its inputs; 0: round robin, 1: by arrival, 2: random.
+        Order in which an output serves its inputs; 0: round robin, 1: by arrival, 2: random, 3: round robin
+        of crossbar inputs.
     single_fifo
         1: an input has one queue for each VL; 0: an input has one queue for each output and VL (virtual output queues).
     speedup

@@ -47,6 +47,13 @@ class Arbitration(enum.IntEnum):
     """The input whose packet arrived first; round robin if packets arrived in the same tick."""
     RANDOM = 2
     """A random one of the inputs that have packets for the output."""
+    CROSSBAR = 3
+    """The inputs of the crossbar in cyclic order, on all VLs together.
+
+    With speedup s, each input of the switch has s crossbar inputs, but at most one for each VL.  Queue q of the input
+    belongs to crossbar input q mod s, and the queues of one crossbar input take turns.  The other methods serve the VLs
+    of the output in cyclic order first, and then choose an input for the VL.
+    """
 
 
 class Inputs(enum.IntEnum):
@@ -361,6 +368,11 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
     _check_int("seed", switching.seed, 0, MOST_SEED)
     if not isinstance(switching.arbitration, Arbitration) or not isinstance(switching.inputs, Inputs):
         raise OptionError(f"switches cannot be {switching.arbitration!r} and {switching.inputs!r}")
+    if switching.arbitration is Arbitration.CROSSBAR and switching.vlarb is not None:
+        raise OptionError(
+            "VL arbitration tables choose a VL first, but this arbitration serves crossbar inputs in turn",
+            remedy="use Arbitration.ROUND_ROBIN with VL arbitration tables",
+        )
     each = _remedy_of(network, remedies)
     _check_remedies(remedies, set(each), mtu)
     kinds = {remedy.breaker for remedy in each}

@@ -39,6 +39,10 @@ CONFLICTS = (
         "adaptive", "random", "adaptive switches beside random arbitration, which adaptive switches do not have",
         "use round-robin or arrival",
     ),
+    (
+        "adaptive", "crossbar", 'adaptive switches beside arbitration "crossbar", which adaptive switches do not have',
+        "use round-robin or arrival",
+    ),
     ("adaptive", "Deadlock Breaker", "adaptive switches beside Deadlock Breaker, which needs output queues", ONE),
     ("port_choice", "recn", "port_choice beside recn, which follows the paths of the tables", ONE),
     ("port_choice", "bubble", "port_choice beside bubble, whose rings follow the paths of the tables", ONE),
@@ -63,7 +67,7 @@ def check_conflicts(file: Toml, case: Mapping[str, Any], *where: str | int) -> N
         "proven ports": "port_choice" in case and not case["port_choice"].get("shortest"),
         "re-route beside a change": "change" in case and rerouted,
         "Deadlock Breaker": case.get("remedy", {}).get("breaker") == "deadlock",
-        "random": case.get("arbitration") == "random",
+        **{name: case.get("arbitration") == name for name in ("random", "crossbar")},
         "Loop Breaker": case.get("remedy", {}).get("breaker") == "loop",
     }
     for part, other, problem, remedy in CONFLICTS:

@@ -37,7 +37,7 @@ from routing.simulate.traffic import (
 )
 from routing.tables import Routing
 
-ARBITRATIONS = {"round-robin": Arbitration.ROUND_ROBIN, "arrival": Arbitration.ARRIVAL, "random": Arbitration.RANDOM}
+ARBITRATIONS = {kind.name.lower().replace("_", "-"): kind for kind in Arbitration}
 INPUTS = {"voq": Inputs.VOQ, "fifo": Inputs.FIFO}
 BREAKERS = {"none": Breaker.NONE, "loop": Breaker.LOOP, "deadlock": Breaker.DEADLOCK}
 PROCESSES = {

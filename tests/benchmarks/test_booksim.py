@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.booksim import SIDE, main, run_booksim, run_ibnue, torus_network
+from benchmarks.booksim import SIDE, equal_switching, main, run_booksim, run_ibnue, torus_network
 from routing.deadlock.proof import prove
 
 
@@ -21,25 +21,28 @@ def test_tables_are_free_of_loops_and_load_all_links_equally(network):
     load = Counter()
     for sender in range(0, network.fabric.endports, 2):
         for lid in network.fabric.endport_lid[1::2].tolist():
-            load.update(vc // 2 for vc in network.vcs_of_path(sender, lid))
-    # Paths from each of the 64 senders to the 64 receivers have 4 hops on average, over 256 channels.
-    assert set(load.values()) == {SIDE**2 * SIDE**2 * 4 // 256}
+            for directions in range(4):
+                load.update(vc // 2 for vc in network.vcs_of_path(sender, lid + directions))
+    # Four paths from each of the 64 senders to the 64 receivers have 4 hops on average, over 256 channels.
+    assert set(load.values()) == {4 * SIDE**2 * SIDE**2 * 4 // 256}
     assert len(load) == 256
 
 
-def test_each_ca_uses_both_vls_equally(network):
-    fabric, levels = network.fabric, network.routing.service_levels
-    senders, receivers = range(0, fabric.endports, 2), fabric.endport_lid[1::2]
-    end_vl = np.array(
-        [levels.from_sender(fabric.endport_switch[s], fabric.endport_lid[s])[receivers] & 1 for s in senders]
-    )
-    assert (end_vl.sum(axis=0) == SIDE**2 // 2).all() and (end_vl.sum(axis=1) == SIDE**2 // 2).all()
+@pytest.mark.parametrize("receiver", [0, 1, 27])
+def test_the_lids_of_a_receiver_combine_the_vls_of_both_ends_equally(network, receiver):
+    fabric, routing = network.fabric, network.routing
+    first = int(fabric.endport_lid[1::2][receiver])
+    lids = np.arange(first, first + 16)
+    sls = routing.service_levels.from_sender(fabric.endport_switch[0], fabric.endport_lid[0])[lids]
+    last_vls = routing.sl2vl[fabric.lids.switch[lids], 1, fabric.lids.port[lids], sls]
+    pairs = Counter(zip((sls & 1).tolist(), last_vls.tolist(), strict=True))
+    assert pairs == dict.fromkeys([(0, 0), (0, 1), (1, 0), (1, 1)], 4)
 
 
 def test_latency_without_load_is_that_of_the_delays(network):
     # A head takes 3 cycles for each of 5 switches, because paths have 4 hops on average.  It reaches
     # the CA 2 cycles later.
-    assert run_ibnue(network, 0.01, 1).latency == pytest.approx(17, rel=0.01)
+    assert run_ibnue(network, 0.01, equal_switching(1)).latency == pytest.approx(17, rel=0.01)
 
 
 def booksim(tmp_path, text):

@@ -71,6 +71,7 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
     def start_channels(self):
         self.busy, self.carry, self.since = [0] * self.count, [0] * self.count, [0] * self.count
         self.next_vl, self.sending = [0] * self.count, {}
+        self.last_input, self.last_queue = [(-1, -1)] * self.count, {}
         self.tables = [SimpleNamespace(at=[0, 0], left=[0, 0], limit=0) for _ in range(self.count)]
         self.counters = [dict.fromkeys(COUNTERS, 0) for _ in range(self.count)]
         ports = zip(self.net.src, self.net.src_port, strict=True)

@@ -85,6 +85,8 @@ class Outputs:
         return self.from_table(c, 1, low, low_can, inputs)[0] if low_can else None
 
     def choose(self, c):
+        if self.opt.arbitration == 3:
+            return self.choose_by_crossbar_input(c)
         inputs = {vl: i for vl in self.waiting(c) if (i := self.input_that_fits(c, vl)) is not None}
         if not inputs:
             return None
@@ -95,9 +97,46 @@ class Outputs:
             self.next_vl[c] = (vl + 1) % self.vls
         return None if vl is None else (vl, inputs[vl])
 
-    def send(self, c, vl, i):
+    def crossbar_input(self, vl, i, packet):
+        """Return the crossbar input of a packet, and the number of its queue."""
+        queue = 0 if packet.vc is None else packet.vc % self.vls if self.opt.single_fifo else vl
+        return (i, queue % min(self.opt.speedup or 99, self.vls)), queue
+
+    def choose_by_crossbar_input(self, c):
+        """Return (vl, i, packet): the first packet in the cyclic order of crossbar inputs that may leave.  Return None
+        if there is none.
+        """
+
+        def turn(vl, i, packet):
+            at, queue = self.crossbar_input(vl, i, packet)
+            return at <= self.last_input[c], at, queue <= self.last_queue.get((c, at), -1), queue
+
+        packets = [
+            (turn(vl, i, packet), vl, i, packet)
+            for vl in range(self.vls)
+            for i in range(self.inputs[c])
+            for packet in list(self.queues[c, vl, i])[: None if self.opt.single_fifo else 1]
+        ]
+        blocked = set()
+        for _, vl, i, packet in sorted(packets, key=lambda entry: entry[0]):
+            vc = c * self.vls + vl
+            if vl in blocked or self.only[vc] not in (None, i):
+                continue
+            let_go = self.let_go[vc] and self.let_go_input[vc] == i
+            if not let_go and not self.may_send(vc, packet):
+                if not self.let_go[vc]:
+                    blocked.add(vl)
+                continue
+            room = 0 if let_go else self.room(packet, vc)
+            if (not room or self.fccl[vc] - self.fctbs[vc] >= packet.blocks + room) and self.free(c, i):
+                self.last_input[c], queue = self.crossbar_input(vl, i, packet)
+                self.last_queue[c, self.last_input[c]] = queue
+                return vl, i, packet
+        return None
+
+    def send(self, c, vl, i, packet=None):
         vc, counters = c * self.vls + vl, self.counters[c]
-        packet = self.take(c, vl, i)
+        packet = self.take(c, vl, i, packet)
         self.turn[vc] = (i + 1) % self.inputs[c]
         work = packet.bytes * int(self.net.cost[c]) + self.carry[c]
         self.carry[c] = work % (1 << 20)

@@ -1,5 +1,7 @@
 """Packets at a switch: they get an output, wait in its queue and leave it.  CAs receive packets."""
 
+from collections import deque
+
 from slow_simulate.faults import NEVER
 from slow_simulate.kinds import CREDIT, FREE, FREED
 
@@ -17,8 +19,11 @@ class Switches:
         if self.now < self.busy[c] < NEVER:
             self.at(self.busy[c], FREE, c)
 
-    def take(self, c, vl, i):
+    def take(self, c, vl, i, packet=None):
         queue = self.queues[c, vl, i]
+        if packet is not None and packet is not queue[0]:
+            self.queues[c, vl, i] = deque(other for other in queue if other is not packet)
+            return packet
         packet = queue.popleft()
         if queue:
             queue[0].headed = self.now

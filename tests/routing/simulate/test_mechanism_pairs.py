@@ -36,6 +36,7 @@ OTHERS = {
     "FIFO": 'inputs = "fifo"',
     "speedup": "speedup = 0",
     "random": 'arbitration = "random"',
+    "crossbar": 'arbitration = "crossbar"',
     "adaptive": 'adaptive = { schemes = ["bubble"] }',
 }
 WRITES = {
@@ -101,6 +102,7 @@ REFUSED = (
     ),
     ("adaptive", "pauses|FIFO|speedup", 'does nothing without "tables" among the schemes'),
     ("adaptive", "random", "has adaptive switches beside random arbitration"),
+    ("adaptive", "crossbar", 'has adaptive switches beside arbitration "crossbar"'),
     ("proven ports", f"change.*|paths.*|watch|re-route|Loop Breaker|recn|bubble|{REPLIES}", "port_choice"),
 )
 

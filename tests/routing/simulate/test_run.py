@@ -191,6 +191,8 @@ def test_buffers_tables_and_times_that_cannot_be_are_refused():
     network = build_network(fabric, routing, cycles(PACKET))
     with pytest.raises(OptionError, match="never serve VL 0"):
         simulate(network, flow, switching=Switching(vlarb=VLArb(low=((1, 4),))))
+    with pytest.raises(OptionError, match="VL arbitration tables choose a VL first"):
+        simulate(network, flow, switching=Switching(Arbitration.CROSSBAR, vlarb=VLArb()))
     simulation = simulate(network, flow)
     simulation.run(100)
     with pytest.raises(OptionError, match="it is 100"):

@@ -258,3 +258,29 @@ def test_weights_of_vl_arbitration_share_a_link():
         simulation = simulate(network, flows_along(fabric, paths), switching=Switching(vlarb=tables))
         simulation.run(200_000)
         assert simulation.flows().bytes[0] / 64 / 200_000 == pytest.approx(share, rel=0.02), tables
+
+
+@pytest.mark.parametrize("inputs", list(Inputs))
+@pytest.mark.parametrize("vls", [2, 4])
+@pytest.mark.parametrize("speedup", [0, 1, 2])
+def test_a_switch_that_serves_crossbar_inputs_in_turn(speedup, vls, inputs):
+    """CA a sends on all VLs, and CA b on VL 0 only.  Both share the link from switch x to switch y."""
+    fabric = literal_fabric(
+        "two", ["x", "y"], [("x", "y")], {"a": "x", "b": "x"} | {f"c{vl}": "y" for vl in range(vls)}
+    )
+    paths = [("b", "x", "y", "c0"), *(("a", "x", "y", f"c{vl}") for vl in range(vls))]
+    sls = {("b", "c0"): 0} | {("a", f"c{vl}"): vl for vl in range(vls)}
+    network = build_network(fabric, tables_from_paths(fabric, paths, vls=vls, sl=sls), cycles(8 * PACKET))
+    crossbar_inputs_of_a = min(speedup or vls, vls)
+    for arbitration, share in (
+        (Arbitration.CROSSBAR, 1 / (crossbar_inputs_of_a + 1)),
+        (Arbitration.ROUND_ROBIN, 1 / (2 * vls)),
+    ):
+        switching = Switching(arbitration, inputs, speedup=speedup)
+        simulation = simulate(network, flows_along(fabric, paths), switching=switching)
+        simulation.run(200_000)
+        shares = simulation.flows().bytes / 64 / 200_000
+        assert shares[0] == pytest.approx(share, rel=0.02)
+        assert shares.sum() == pytest.approx(1, rel=0.01)
+        if arbitration is Arbitration.CROSSBAR:
+            np.testing.assert_allclose(shares[1:], (1 - share) / vls, rtol=0.02)

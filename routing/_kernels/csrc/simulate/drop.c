@@ -42,10 +42,8 @@ void ibn_simulate_arm(ibn_sim *sim, int32_t l)
 void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     ibn_channel *channel = &sim->channel[c];
-    int32_t vl = l - c * sim->vls;
-    ibn_fifo *queue = ibn_simulate_queue(sim, channel, vl, input);
-    int32_t p = queue->head;
-    ibn_simulate_dequeue(sim, l, vl, input, channel, queue, 0);
+    int32_t vl = l - c * sim->vls, p = ibn_simulate_queue(sim, channel, vl, input)->head;
+    ibn_simulate_dequeue(sim, l, vl, input, p, channel, 0);
     const ibn_packet *packet = &sim->packet[p];
     sim->counters[c].discards++;
     if (!channel->vls)

@@ -151,6 +151,7 @@ static void set_queues(ibn_sim *sim)
     sim->queues = queues;
     sim->failed |= queues > INT32_MAX;
     sim->queue = sim->failed ? NULL : none(2 * queues, &sim->failed);
+    sim->next_queue = copy(NULL, sim->options.arbitration == ARBITER_CROSSBAR ? queues : 0, &sim->failed);
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;
 }
 
@@ -238,6 +239,7 @@ void ibn_simulate_free(ibn_sim *sim)
         sim->release,   sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,        sim->lists,
         sim->trace,     sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,     sim->competing,
         sim->to_check,  sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->input_ends,  sim->outputs,
+        sim->next_queue,
     };
     ibn_simulate_detach(sim);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -34,7 +34,9 @@ typedef struct {
 } ibn_sim_network;
 /* Options of the simulated switches. */
 typedef struct {
-    int32_t arbitration; /* order in which a channel serves inputs; 0: round robin, 1: by arrival, 2: random */
+    /* order in which a channel serves inputs; 0: round robin, 1: by arrival, 2: random, 3: round robin of crossbar
+     * inputs */
+    int32_t arbitration;
     /* 1: each input has one queue for each VL; 0: each input has one queue for each output and VL (virtual output
      * queues) */
     int32_t single_fifo;

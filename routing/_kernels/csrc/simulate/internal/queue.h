@@ -87,17 +87,35 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
     }
 }
 
-/* Remove the first packet from the queue that an output channel has for one input. */
-IBN_SPECIALIZED void ibn_simulate_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel,
-                                 ibn_fifo *queue, int plain)
+/* Remove packet p, which is not the first packet of the queue. */
+static inline void ibn_simulate_unlink(ibn_sim *sim, ibn_fifo *queue, int32_t p)
+{
+    int32_t before = queue->head;
+    while (sim->packet[before].next != p)
+        before = sim->packet[before].next;
+    sim->packet[before].next = sim->packet[p].next;
+    if (queue->tail == p)
+        queue->tail = before;
+}
+
+/* Remove packet p from the queue that an output channel has for one input.  With ARBITER_CROSSBAR, this queue may have
+ * the first packets of several queues of the input, and any of these packets may leave.  Otherwise, p is the first
+ * packet of the queue. */
+IBN_SPECIALIZED void ibn_simulate_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, int32_t p,
+                                          ibn_channel *channel, int plain)
 {
     ibn_vc *vc = &sim->vc[l];
-    int32_t next = sim->packet[queue->head].next;
-    queue->head = next;
-    if (next == IBN_NONE)
-        *ibn_simulate_word(sim, l, input, plain) &= ~(1ull << (input & 63));
-    else
-        sim->packet[next].headed = sim->now;
+    ibn_fifo *queue = ibn_simulate_queue(sim, channel, vl, input);
+    if (plain || queue->head == p) {
+        int32_t next = sim->packet[p].next;
+        queue->head = next;
+        if (next == IBN_NONE)
+            *ibn_simulate_word(sim, l, input, plain) &= ~(1ull << (input & 63));
+        else
+            sim->packet[next].headed = sim->now;
+    } else {
+        ibn_simulate_unlink(sim, queue, p);
+    }
     if (!--vc->waiting)
         channel->vls &= ~(1u << vl) & 0xFFFF;
 }

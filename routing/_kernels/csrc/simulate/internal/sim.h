@@ -68,7 +68,7 @@ enum {
     IBN_HOOK_OUTPUT = 512
 };
 
-enum { ARBITER_ROUND_ROBIN, ARBITER_ARRIVAL, ARBITER_RANDOM };
+enum { ARBITER_ROUND_ROBIN, ARBITER_ARRIVAL, ARBITER_RANDOM, ARBITER_CROSSBAR };
 enum { BREAKER_NONE, BREAKER_LOOP, BREAKER_DEADLOCK };
 enum { PROCESS_PERSISTENT, PROCESS_POISSON, PROCESS_BERNOULLI, PROCESS_BURSTY, PROCESS_TRACE };
 enum { PATTERN_CYCLE, PATTERN_UNIFORM, PATTERN_HOTSPOT };
@@ -263,7 +263,8 @@ typedef struct {
         ages;            /* 1: packets that are queued for the channel have a lifetime limit, else 0 */
     int64_t awaits;    /* tick of the channel's first pending EV_INPUT event (a busy input can send again); 0: no such
                         * event is pending */
-    uint8_t spare[16]; /* bytes that are not used, so that the struct fills its second cache line */
+    int32_t next_crossbar_input; /* with ARBITER_CROSSBAR: crossbar input at which the next search begins */
+    uint8_t spare[12]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
 /* Copy of some data of a channel.  The device at the end of the channel needs these data to forward a packet and to
@@ -397,6 +398,9 @@ struct ibn_sim {
     ibn_vc *vc;             /* [vcs] state of each VC */
     ibn_watch *watch;       /* [vcs] state of each VC for optional features, such as deadlock breakers and pauses */
     ibn_fifo *queue; /* output queues of all channels; ibn_channel.queues is the index of a channel's first queue */
+    /* [queues] with ARBITER_CROSSBAR: for each channel and crossbar input of its device, the queue of the crossbar
+     * input at which the next search begins.  ibn_channel.queues is the index of a channel's first element. */
+    uint8_t *next_queue;
     int64_t queues;  /* number of elements of `queue` */
     /* [vcs][words] bit n is set if input n has packets queued for the VC; NULL if `words` is 1, because ibn_vc.mask is
      * used then */
