@@ -40,6 +40,10 @@ LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
 """Loads in packets per cycle and CA.  With most allocators and speedups, the last load is above saturation."""
 SPEED_LOAD, RUNS = 0.2, 3
 """Load at which the speeds of the programs are measured, and number of runs for each speed."""
+ARBITRATIONS = (Arbitration.CROSSBAR, Arbitration.ROUND_ROBIN)
+"""Arbitrations of ibnue.  With ``CROSSBAR``, an output serves the inputs of the crossbar in turn, as with BookSim2's
+allocator `islip(3)`.  With ``ROUND_ROBIN``, an output serves its VLs in turn, and then the inputs of the VL.
+"""
 ALLOCATORS = ("islip(3)", "max_size", "wavefront")
 """Allocators of BookSim2, which choose the packets that leave a switch in a cycle.  In `islip(3)`, as in ibnue, each
 output serves the inputs of the crossbar in turn, and chooses only among inputs that are free.  If several outputs
@@ -158,13 +162,14 @@ def traffic_of(network: Network, load: float) -> Traffic:
     )
 
 
-def equal_switching(speedup: int) -> Switching:
+def equal_switching(speedup: int, arbitration: Arbitration = Arbitration.CROSSBAR) -> Switching:
     """Return the options of switches as BookSim2 has them: an input has one queue for each VL, and outputs serve the
     inputs of the crossbar in turn.
 
-    ``speedup`` is the number of packets that an input of a switch can send at once.
+    ``speedup`` is the number of packets that an input of a switch can send at once.  ``arbitration`` replaces the order
+    in which outputs serve inputs.
     """
-    return Switching(Arbitration.CROSSBAR, Inputs.FIFO, speedup=speedup)
+    return Switching(arbitration, Inputs.FIFO, speedup=speedup)
 
 
 def run_ibnue(network: Network, load: float, switching: Switching) -> Result:
@@ -224,21 +229,23 @@ def run_booksim(
 def compare(program: Path, speedup: int, loads: Sequence[float], buffer: int) -> None:
     """Simulate some loads with both programs, and print latency and throughput as a table.
 
-    The columns of BookSim2 have the names of its allocators.  A percentage in brackets states by how much ibnue's
-    latency exceeds the latency in the column.
+    The columns of ibnue have the names of its arbitrations, and the columns of BookSim2 those of its allocators.  A
+    percentage in brackets states by how much ibnue's latency with the first arbitration exceeds the latency in
+    the column.
     ``program`` is the path of BookSim2, and ``speedup`` the number of packets that an input can send at once.
     ``loads`` are in packets per cycle and CA.  ``buffer`` is the size in packets of the buffer for a VL of an input.
     """
     network = torus_network(buffer)
-    heads = [f"{figure}, {name}" for figure in ("latency", "accepted") for name in ("ibnue", *ALLOCATORS)]
+    names = [arbitration.name.lower() for arbitration in ARBITRATIONS]
+    heads = [f"{figure}, {name}" for figure in ("latency", "accepted") for name in (*names, *ALLOCATORS)]
     print(f"\nspeedup {speedup}\n", "| load | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|", sep="\n")
     for load in loads:
-        ours = run_ibnue(network, load, equal_switching(speedup))
-        theirs = [run_booksim(program, load, speedup, allocator, buffer) for allocator in ALLOCATORS]
+        ours, *others = (run_ibnue(network, load, equal_switching(speedup, kind)) for kind in ARBITRATIONS)
+        others += [run_booksim(program, load, speedup, allocator, buffer) for allocator in ALLOCATORS]
         print(f"| {load} | {ours.latency:.2f}", end="")
-        for result in theirs:
+        for result in others:
             print(f" | {result.latency:.2f} ({100 * (ours.latency / result.latency - 1):+.1f} %)", end="")
-        print("", *(f"{result.accepted:.4f}" for result in (ours, *theirs)), sep=" | ", end=" |\n", flush=True)
+        print("", *(f"{result.accepted:.4f}" for result in (ours, *others)), sep=" | ", end=" |\n", flush=True)
 
 
 def speeds(program: Path, network: Network) -> None:
