@@ -5,8 +5,8 @@ packets of one flit, dimension-order paths with a dateline on two VLs, one queue
 equal size.  Their outputs serve the inputs of the crossbar in turn.  Both have uniform traffic, 3 cycles from switch to
 switch, and 5 cycles until a credit can be used again.  A cycle is the time of one packet on a link.
 
-One choice differs.  Between a node and its switch, BookSim2 takes any VL with credits.  ibnue takes a VL that was drawn
-for the packet, because an SL determines the VLs of an InfiniBand packet.
+ibnue and BookSim2 differ in one choice: the VL between a node and its switch.  BookSim2 takes any VL that has credits.
+ibnue picks the VL at random when the packet is made, because the SL of an InfiniBand packet fixes its VL on each link.
 """
 
 from __future__ import annotations
@@ -100,11 +100,13 @@ def _step(ahead: int, descends: int) -> int:
 
 
 def balanced_tables(fabric: Fabric) -> Routing:
-    """Compute dimension-order tables with a dateline in each ring, for all choices that BookSim2 leaves open.
+    """Compute dimension-order tables with a dateline in each ring, for every combination of the choices that BookSim2
+    makes for each packet.
 
-    Each CA has 16 LIDs (LMC 4), whose last four bits are these choices.  Bit d is 1 if the path descends in dimension d
-    where both directions need equally many hops.  Bit 2 is the VL from the CA to its switch, and bit 3 the VL from the
-    last switch to the CA.  A sender draws a LID for each packet, so that each choice is random as in BookSim2.
+    Each CA has 16 LIDs (LMC 4), whose last four bits encode these choices.  Bits 0 and 1 state the direction in the
+    first and in the second dimension where both directions need equally many hops: 0 is ascending, 1 is descending.
+    Bit 2 is the VL from the CA to its switch, and bit 3 the VL from the last switch to the CA.  A sender picks one of
+    the receiver's LIDs at random for each packet.
 
     Bit 0 of an SL is the VL from the CA to its switch, and bit 3 the VL to the CA.  Bit d + 1 is the VL in dimension d,
     which is 1 if the path crosses the dateline.

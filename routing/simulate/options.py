@@ -48,11 +48,12 @@ class Arbitration(enum.IntEnum):
     RANDOM = 2
     """A random one of the inputs that have packets for the output."""
     CROSSBAR = 3
-    """The inputs of the crossbar in cyclic order, on all VLs together.
+    """The crossbar inputs in cyclic order, whatever VL their packets leave on.
 
-    With speedup s, each input of the switch has s crossbar inputs, but at most one for each VL.  Queue q of the input
-    belongs to crossbar input q mod s, and the queues of one crossbar input take turns.  The other methods serve the VLs
-    of the output in cyclic order first, and then choose an input for the VL.
+    The other methods serve the VLs of the output in cyclic order first, and then choose an input for the VL.  Each
+    input of the switch has n crossbar inputs, where n is the speedup or the number of VLs, whichever is smaller.  If
+    the speedup is 0 (no limit), n is the number of VLs.  The queue for VL q of the input belongs to crossbar input
+    q mod n.  The queues of one crossbar input take turns.
     """
 
 
@@ -370,7 +371,7 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
         raise OptionError(f"switches cannot be {switching.arbitration!r} and {switching.inputs!r}")
     if switching.arbitration is Arbitration.CROSSBAR and switching.vlarb is not None:
         raise OptionError(
-            "VL arbitration tables choose a VL first, but this arbitration serves crossbar inputs in turn",
+            "VL arbitration tables choose a VL first, but Arbitration.CROSSBAR serves crossbar inputs in turn",
             remedy="use Arbitration.ROUND_ROBIN with VL arbitration tables",
         )
     each = _remedy_of(network, remedies)

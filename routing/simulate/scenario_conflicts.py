@@ -40,7 +40,7 @@ CONFLICTS = (
         "use round-robin or arrival",
     ),
     (
-        "adaptive", "crossbar", 'adaptive switches beside arbitration "crossbar", which adaptive switches do not have',
+        "adaptive", "crossbar", 'adaptive switches beside arbitration "crossbar", which they do not support',
         "use round-robin or arrival",
     ),
     ("adaptive", "Deadlock Breaker", "adaptive switches beside Deadlock Breaker, which needs output queues", ONE),

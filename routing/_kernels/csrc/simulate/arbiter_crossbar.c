@@ -1,18 +1,19 @@
-/* Choice of the packet that a channel sends, with ARBITER_CROSSBAR: the channel serves the inputs of the crossbar in
- * cyclic order, on all VLs together.
+/* Choice of the packet that a channel sends, with ARBITER_CROSSBAR: the channel serves the crossbar inputs in
+ * cyclic order, whatever VL their packets leave on.
  *
- * With the option speedup, each input of the switch has that number of crossbar inputs, but at most one for each VL.
- * The queues of the input are divided among its crossbar inputs. */
+ * Each input of the switch has n crossbar inputs, where n is the speedup or the number of VLs, whichever is
+ * smaller.  If the speedup is 0 (no limit), n is the number of VLs.  Queue q of the input belongs to its crossbar
+ * input q mod n. */
 #include "simulate/internal/arbiter.h"
 
-
-/* A crossbar input of a switch, or a flow of a CA, with ARBITER_CROSSBAR. */
+/* The crossbar input and the queue from which a packet comes.  For a packet of a CA, they are the flow and 0. */
 typedef struct {
-    int32_t number, /* number of the crossbar input, among those of all inputs */
-        queue;      /* queue of the input that has the packet: the VL on which the packet arrived if an input has a
-                     * single queue (FIFO) for each VL, else the VL on which the packet leaves; 0 for a flow */
-    /* the queue of the crossbar input at which the channel begins its next search */
-    uint8_t *next_queue;
+    /* number of the crossbar input; the numbers run over all inputs of the switch */
+    int32_t number,
+        /* number of the packet's queue in its input.  If the input has a single queue (FIFO) for each VL, this is the
+         * VL on which the packet arrived.  Otherwise it is the VL on which the packet leaves. */
+        queue;
+    uint8_t *next_queue; /* the queue that the channel tries first when it next searches this crossbar input */
 } crossbar_input_of;
 
 /* Return the number of crossbar inputs that each input has. */
@@ -31,8 +32,9 @@ static crossbar_input_of crossbar_input(const ibn_sim *sim, const ibn_channel *c
     return (crossbar_input_of){number, queue, &sim->next_queue[channel->queues + number]};
 }
 
-/* Return the position of packet p in the order in which the channel serves packets.  Crossbar inputs come in cyclic
- * order, and the queues of one crossbar input come in cyclic order. */
+/* Return the turn of packet p at the channel: a number that is smaller for packets that are served earlier.  The
+ * order of the crossbar inputs counts first, and then the order of the queues of one crossbar input.  Both orders
+ * are cyclic, and begin after the crossbar input and the queue of the packet that was sent last. */
 static int32_t turn_of(const ibn_sim *sim, const ibn_channel *channel, int32_t p, int32_t vl, int32_t input)
 {
     crossbar_input_of from = crossbar_input(sim, channel, p, vl, input);
@@ -41,11 +43,12 @@ static int32_t turn_of(const ibn_sim *sim, const ibn_channel *channel, int32_t p
     return turn * sim->vls + (ahead < 0 ? ahead + sim->vls : ahead);
 }
 
-/* Replace the candidate `best` by a packet that an input has queued on a VL, if the packet's turn comes earlier.
- * Packets whose turn is not above `after` are left out.
+/* Replace the candidate `best` by a packet that an input has queued on a VL, if the packet's turn is smaller.  Packets
+ * whose turn is at most `after` are skipped, because the caller has already examined them.
  *
- * A single queue (FIFO) puts only its first packet into an output queue.  So each packet in an output queue is the
- * first packet of another queue of the input. */
+ * If inputs have a single queue (FIFO) for each VL, only the first packet of such a queue is in an output queue.  Then
+ * any two packets in an output queue come from different queues of the input, so every one of them is a candidate.
+ * Otherwise, only the first packet of the output queue is a candidate. */
 static void consider(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input, int32_t after,
                      ibn_candidate *best)
 {
@@ -74,8 +77,9 @@ static ibn_candidate candidate_after(const ibn_sim *sim, int32_t c, int32_t afte
 
 /* Choose the packet that channel c sends next.  The field `p` of the result is IBN_NONE if no packet can be sent.
  *
- * A packet that lacks credits blocks its VL, so that smaller packets cannot overtake it for ever.  If Loop Breaker
- * allows packets of an input to leave without credits, other packets of the VL do not block these packets. */
+ * If a packet lacks credits, no packet with a later turn may leave on the same VL.  Otherwise smaller packets could
+ * overtake the packet without end.  Loop Breaker may allow packets of one input to leave without credits.  Other
+ * packets do not block these packets. */
 ibn_candidate ibn_simulate_choose_by_crossbar_input(ibn_sim *sim, int32_t c)
 {
     unsigned blocked = 0;
@@ -97,7 +101,8 @@ ibn_candidate ibn_simulate_choose_by_crossbar_input(ibn_sim *sim, int32_t c)
     return next;
 }
 
-/* Let the next search of a channel begin after the crossbar input and the queue of a packet that is sent now. */
+/* Let the next search of a channel begin at the crossbar input after that of a packet that is sent now.  Within the
+ * packet's crossbar input, let the next search begin at the queue after the packet's queue. */
 void ibn_simulate_end_turn(ibn_sim *sim, ibn_channel *channel, const ibn_candidate *sent)
 {
     crossbar_input_of from = crossbar_input(sim, channel, sent->p, sent->vl, sent->input);

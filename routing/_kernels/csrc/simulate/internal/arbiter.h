@@ -10,7 +10,7 @@
 typedef struct {
     int32_t p,     /* the packet; IBN_NONE: there is no such packet */
         vl, input, /* VL on which the packet leaves, and its input */
-        turn;      /* position of the packet in the order in which the channel serves packets */
+        turn;      /* a number that is smaller for packets that are served earlier */
 } ibn_candidate;
 
 /* Return whether the crossbar allows an input to send to channel c now.  If not, record that channel c waits for the

@@ -98,9 +98,9 @@ static inline void ibn_simulate_unlink(ibn_sim *sim, ibn_fifo *queue, int32_t p)
         queue->tail = before;
 }
 
-/* Remove packet p from the queue that an output channel has for one input.  With ARBITER_CROSSBAR, this queue may have
- * the first packets of several queues of the input, and any of these packets may leave.  Otherwise, p is the first
- * packet of the queue. */
+/* Remove packet p from the output queue that a channel has for one input.  With ARBITER_CROSSBAR, this output queue may
+ * have the first packets of several input queues, and any of these packets may be removed.  Otherwise, p is the first
+ * packet of the output queue. */
 IBN_SPECIALIZED void ibn_simulate_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, int32_t p,
                                           ibn_channel *channel, int plain)
 {
