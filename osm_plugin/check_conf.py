@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from osm_plugin.bundle_engine import plugin_engines
-from osm_plugin.conf_values import UNSET, WORDS, effect_of_wrong_value
+from osm_plugin.conf_values import TEXTS, UNSET, WORDS, effect_of_wrong_value
 from osm_plugin.config import (
     ENGINE_OPTIONS,
     WRITTEN_FILES,
@@ -327,6 +327,8 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         elif name in unknown:
             remedy = f"write {unknown[name]}, or remove the line" if unknown[name] else "remove the line"
             yield Finding(True, f"{conf.at(name)}: OpenSM does not know the option {name} and ignores it ({remedy})")
+        elif TEXTS.fullmatch(name):
+            continue
         elif value != "TRUE" and (value.upper() in ("TRUE", "YES") or (name == "qos" and value.upper() != "FALSE")):
             remedy = "write TRUE or FALSE"
             yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM takes as FALSE ({remedy})")

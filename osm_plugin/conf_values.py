@@ -11,6 +11,8 @@ UNSET = "(null)"
 """Text that OpenSM writes into an opensm.conf in place of the value of an option that is not set."""
 WORDS = {"console": ("off", "local", "loopback", "socket"), "part_enforce": ("both", "in", "out", "off")}
 """Options whose values are words, with the words that OpenSM knows."""
+TEXTS = re.compile(r"log_prefix|event_plugin_\w+|\w+_(file|dir|name)")
+"""Pattern of the names of options whose values may be any text."""
 _NUMBERS: Mapping[str, Sequence[tuple[int, int]]] = {
     "fdr10": [(0, 2)],
     "m_key_protection_level": [(0, 3)],

@@ -442,6 +442,13 @@ def test_lines_are_read_as_opensm_reads_them(files, old, new):
     assert check_configuration(*files) == []
 
 
+@pytest.mark.parametrize("line", ["log_prefix yes", "log_prefix true", "node_name_map_name Yes"])
+def test_values_that_may_be_any_text_are_not_truth_values(files, line):
+    with files[1].open("a") as conf:
+        conf.write(f"{line}\n")
+    assert wrong(files) == []
+
+
 def test_a_folder_has_no_partitions(files):
     with files[1].open("a") as conf:
         conf.write("partition_config_file /etc\n")
