@@ -1,4 +1,4 @@
-"""Compare a planned fabric with a real fabric: renamed or replaced devices, and cables that differ."""
+"""Compare a planned fabric with a real fabric: renamed or replaced devices, and cables or rates that differ."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from routing.errors import InputError
 from routing.fabric import Fabric
 from routing.names import system_name
+from routing.rates import rate_name
 
 End = tuple[int, int]
 """End of a cable: number of the device in its fabric, and port.
@@ -24,6 +25,10 @@ COMPARABLE = 0.5
 """GUIDs are compared before names if the real fabric has at least this share of the plan's GUIDs (0 to 1).  If the
 share is lower, the plan's GUIDs are assumed to be invented.  Invented GUIDs do not identify hardware, so names are then
 compared first.
+"""
+RATED = 0.5
+"""Rates are compared if at least this share of the cables has the planned rate (0 to 1).  If the share is lower, the
+rates of the plan are assumed to be invented, as in a plan whose format has no rates.
 """
 ALIKE = 0.5
 """A real device matches a planned device by cables if it has at least this share of the planned device's cables.
@@ -58,6 +63,26 @@ class CableFinding:
 
 
 @dataclass(frozen=True)
+class RateFinding:
+    """A cable that is in its place, but whose rate is not the planned rate.
+
+    Attributes
+    ----------
+    cable
+        The cable as a text such as "leaf1/3 - spine2/4".
+    planned, found
+        The planned and the real rate, such as "4xEDR" and "1xEDR".
+    is_slower
+        Whether the real rate is lower than the planned rate.
+    """
+
+    cable: str
+    planned: str
+    found: str
+    is_slower: bool
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Differences between a plan and a real fabric.
 
@@ -73,6 +98,8 @@ class Comparison:
         Names of devices that only one of the two fabrics has.
     cables
         Differences of the cabling between devices that are in both fabrics.
+    rates
+        Cables in their places with another rate than planned.  None: rates were not compared (:data:`RATED`).
     lost_cables, new_cables
         Number of cables at the missing devices, and number of cables at the extra devices.
     matched
@@ -85,14 +112,18 @@ class Comparison:
     missing_devices: tuple[str, ...]
     extra_devices: tuple[str, ...]
     cables: tuple[CableFinding, ...]
+    rates: tuple[RateFinding, ...] | None
     lost_cables: int
     new_cables: int
     matched: int
 
     @property
     def same(self) -> bool:
-        """Return whether the real fabric has the devices and the cables of the plan; names and GUIDs may differ."""
-        return not (self.exchanged or self.missing_devices or self.extra_devices or self.cables)
+        """Return whether the real fabric has the devices and the cables of the plan, with the planned rates.
+
+        Names and GUIDs may differ.
+        """
+        return not (self.exchanged or self.missing_devices or self.extra_devices or self.cables or self.rates)
 
     @property
     def edits(self) -> int:
@@ -102,10 +133,11 @@ class Comparison:
 
 @dataclass(eq=False)
 class _Device:
-    """A device of one of the two fabrics: its name, GUID, kind (0 for switches), and the peer of each cabled port.
+    """A device of one of the two fabrics: its name, GUID, kind (0 for switches), and for each cabled port the peer and
+    the rate.
 
-    A peer is a device and its port.  ``system`` is the :func:`~routing.names.system_name` of the device in lower case,
-    and ``label`` the name for reports.
+    A peer is a device and its port.  A rate is a link width and a signalling rate in Gb/s.  ``system`` is the
+    :func:`~routing.names.system_name` of the device in lower case, and ``label`` the name for reports.
     """
 
     name: str
@@ -114,6 +146,7 @@ class _Device:
     system: str
     label: str
     peers: dict[int, End] = field(default_factory=dict)
+    rates: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
 def _devices(fabric: Fabric) -> list[_Device]:
@@ -130,15 +163,18 @@ def _devices(fabric: Fabric) -> list[_Device]:
     cabled = np.concatenate([np.ones(fabric.switches, np.bool_), ~fabric.aggregation_nodes])
     number = (np.cumsum(cabled) - 1).tolist()
     outside = cabled[fabric.link_device].all(axis=1)
-    links = zip(fabric.link_device[outside].tolist(), fabric.link_port[outside].tolist(), strict=True)
-    for (a, b), (port_a, port_b) in links:
+    columns = (fabric.link_device, fabric.link_port, fabric.link_width, fabric.link_speed)
+    for (a, b), (port_a, port_b), *rate in zip(*(column[outside].tolist() for column in columns), strict=True):
         devices[a].peers[port_a] = (number[b], port_b)
         devices[b].peers[port_b] = (number[a], port_a)
+        devices[a].rates[port_a] = devices[b].rates[port_b] = (rate[0], rate[1])
     return [device for device, there in zip(devices, cabled.tolist(), strict=True) if there]
 
 
 def compare_cabling(plan: Fabric, real: Fabric) -> Comparison:
     """Compare a real fabric with its plan.
+
+    The rates of cables are compared if most cables have the planned rate.
 
     Devices are matched by GUID and by name, and all remaining devices by their cables.  Names are compared without
     regard to case, and without the text that a switch adds to the name of its system (``MF0;leaf1:MQM8700/U1``).
@@ -181,6 +217,7 @@ def compare_cabling(plan: Fabric, real: Fabric) -> Comparison:
         missing_devices=tuple(planned[a].label for a in gone),
         extra_devices=tuple(found[b].label for b in new),
         cables=tuple(_findings(planned, found, match)),
+        rates=_rates(planned, found, match),
         lost_cables=_cables_at(planned, set(gone)),
         new_cables=_cables_at(found, set(new)),
         matched=len(match),
@@ -318,6 +355,27 @@ def _findings(planned: list[_Device], found: list[_Device], match: Mapping[int, 
         old = tuple(sorted({text(end, wanted[end]) for end in group if end in wanted}))
         new = tuple(sorted({text(end, there[end]) for end in group if end in there}))
         yield CableFinding(_kind(len(old), len(new), len(group)), old, new)
+
+
+def _rates(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> tuple[RateFinding, ...] | None:
+    """Return the cables between matched devices that are in their places but have another rate than planned.
+
+    The result is None if less than the share :data:`RATED` of these cables has the planned rate.  ``match`` has the
+    number of the real device by the number of the planned device.
+    """
+    cables, findings = 0, []
+    for a, b in sorted(match.items()):
+        for port, (peer, peer_port) in sorted(planned[a].peers.items()):
+            in_place = peer in match and found[b].peers.get(port) == (match[peer], peer_port)
+            if not in_place or (peer, peer_port) < (a, port):
+                continue
+            cables += 1
+            wanted, there = planned[a].rates[port], found[b].rates[port]
+            if rate_name(*wanted) != rate_name(*there):
+                cable = f"{planned[a].label}/{port} - {planned[peer].label}/{peer_port}"
+                slower = there[0] * there[1] < wanted[0] * wanted[1]
+                findings.append(RateFinding(cable, rate_name(*wanted), rate_name(*there), slower))
+    return tuple(findings) if cables - len(findings) >= RATED * cables else None
 
 
 def _kind(planned: int, found: int, ends: int) -> Kind:

@@ -15,7 +15,7 @@ from routing.endports import attached, reference_rate
 from routing.fabric import Fabric, NodeKind
 from routing.numerals import count_noun
 from routing.partition import regions
-from routing.rates import speed_name
+from routing.rates import rate_name
 from routing.trees.levels import distances, tree_levels
 
 DISTANCES_UP_TO = 3000
@@ -138,7 +138,7 @@ def _cables(fabric: Fabric) -> list[tuple[str, int]]:
     router = fabric.terminal_kind[fabric.endport_terminal] == NodeKind.ROUTER
     inside[fabric.endport_link[router & (fabric.endport_switch >= 0)]] = 4
     kinds = Counter(
-        f"{where[ends]} {width}x{speed_name(speed) or f' {speed:g} Gb/s'}"
+        f"{where[ends]} {rate_name(width, speed)}"
         for ends, width, speed in zip(
             inside.tolist(), fabric.link_width.tolist(), fabric.link_speed.tolist(), strict=True
         )

@@ -72,6 +72,14 @@ def printed_speed(speed: float) -> str:
     return next((text for text, known in _LANE.items() if known == name), "UNKNOWN")
 
 
+def rate_name(width: int, speed: float) -> str:
+    """Return the name of a link rate, such as "4xEDR", or "4x 30 Gb/s" if the speed has no name.
+
+    ``width`` is the link width in physical lanes, and ``speed`` the signalling rate of one physical lane in Gb/s.
+    """
+    return f"{width}x{speed_name(speed) or f' {speed:g} Gb/s'}"
+
+
 def speed_name(speed: float) -> str | None:
     """Return the name of the speed whose signalling rate differs from ``speed`` (in Gb/s) by at most one percent.
 

@@ -14,7 +14,7 @@ from routing.cli.report_options import report_options, write_reports
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
-    from routing.cabling import CableFinding, Comparison
+    from routing.cabling import CableFinding, Comparison, RateFinding
     from routing.draw.report import Report
 
 MOST_LINES = 40
@@ -29,14 +29,15 @@ MOST_LINES = 40
 @report_options
 @json_option
 def compare(*, plan: str, real: str, everything: bool, as_json: bool) -> int:
-    """Compare the fabric REAL with the fabric PLAN: swapped, missing and extra cables, renamed and replaced devices.
+    """Compare the fabric REAL with the fabric PLAN: swapped, missing, extra and slower cables, renamed and replaced
+    devices.
 
     \b
     ibnue compare plan.csv ibnetdiscover.txt
 
     PLAN and REAL are fabrics: files of any format, or generators.  Devices are matched by GUID, by name and by cables.
-    Exit status 1 if devices are missing, extra or exchanged, or if cables differ.  Renamed and
-    replaced devices do not change the exit status.
+    Rates are compared if most cables have the planned rate.  Exit status 1 if devices are missing, extra or
+    exchanged, or if cables or their rates differ.  Renamed and replaced devices do not change the exit status.
     """
     from routing.cabling import compare_cabling
 
@@ -61,6 +62,14 @@ def facts(found: Comparison) -> list[tuple[str, str]]:
     rows.append(("cables", planned if not found.cables else f"{count_noun(found.edits, 'cable')} to reconnect"))
     if others:
         rows.append(("their cables", f"{found.lost_cables} of missing devices, {found.new_cables} of extra devices"))
+    if found.rates is None:
+        rows.append(("rates", "not compared, because most cables have another rate than in the plan"))
+    elif found.rates:
+        slower = sum(finding.is_slower for finding in found.rates)
+        others = len(found.rates) - slower
+        parts = [count_noun(slower, "cable") + " slower than planned"] if slower else []
+        parts += [count_noun(others, "cable") + " faster than planned"] if others else []
+        rows.append(("rates", ", ".join(parts)))
     return rows
 
 
@@ -82,6 +91,7 @@ def report_of(title: str, found: Comparison) -> Report:
 
     rows = [(kind, text, "") for kind, texts in devices(found) for text in texts]
     rows += [(each.kind, "; ".join(each.planned), "; ".join(each.found)) for each in found.cables]
+    rows += [(speed_of(each), f"{each.cable}: {each.planned}", each.found) for each in found.rates or ()]
     return Report(title, tuple(facts(found)), (Table("findings", ("finding", "plan", "real"), tuple(rows)),))
 
 
@@ -93,6 +103,9 @@ def show(found: Comparison, most: int | None) -> None:
     print_rows(facts(found))
     lines = [f"{name}: {line}" for name, texts in devices(found) for line in texts]
     lines += [line for finding in found.cables for line in describe(finding)]
+    lines += [
+        f"{speed_of(each)}: {each.cable} has {each.found} instead of {each.planned}" for each in found.rates or ()
+    ]
     if lines:
         echo_lines("", *lines[:most])
     if most is not None and len(lines) > most:
@@ -119,7 +132,18 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "cable_findings": [
             {"kind": each.kind, "plan_cables": each.planned, "real_cables": each.found} for each in found.cables
         ],
+        "rate_findings": None
+        if found.rates is None
+        else [
+            {"kind": speed_of(each), "cable": each.cable, "plan_rate": each.planned, "real_rate": each.found}
+            for each in found.rates
+        ],
     }
+
+
+def speed_of(finding: RateFinding) -> str:
+    """Return the kind of a finding about a rate."""
+    return "slower" if finding.is_slower else "faster"
 
 
 def describe(finding: CableFinding) -> list[str]:

@@ -10,6 +10,7 @@ from in_one_test import cases_in_one_test
 from routing.cabling import compare_cabling
 from routing.errors import InputError
 from routing.names import system_name
+from routing.rates import rate_name
 from routing.topologies import generate
 
 PLAN = generate("kary-ntree", ["4", "3"], cas=2)
@@ -145,3 +146,42 @@ def test_aggregation_nodes_are_no_part_of_the_cabling():
     plain, inside = (generate("kary-ntree", ["2", "2"], aggregation=number) for number in (0, 1))
     found = compare_cabling(plain, inside)
     assert found.same and found.matched == plain.switches + plain.terminals
+
+
+def with_rates(fabric, links, width, speed=None):
+    """Return the fabric with another width, and perhaps another speed, of some cables."""
+    widths, speeds = fabric.link_width.copy(), fabric.link_speed.copy()
+    widths[links] = width
+    if speed is not None:
+        speeds[links] = speed
+    return replace(fabric, link_width=widths, link_speed=speeds)
+
+
+def test_cables_with_another_rate_are_named_with_both_rates():
+    real = with_rates(with_rates(PLAN, [3, 40], 1), [7], 12)
+    found = compare_cabling(PLAN, real)
+    slow, fast = rate_name(1, PLAN.link_speed[0]), rate_name(12, PLAN.link_speed[0])
+    planned = rate_name(PLAN.link_width[0], PLAN.link_speed[0])
+    assert not found.same and not found.cables and found.edits == 0
+    named = {as_ends(each.cable): (each.planned, each.found, each.is_slower) for each in found.rates}
+    ends = [next(iter(cables_of(replace(PLAN, link_device=PLAN.link_device[[link]], link_port=PLAN.link_port[[link]]))))
+            for link in (3, 40, 7)]  # fmt: skip
+    assert named == dict(zip(ends, [(planned, slow, True), (planned, slow, True), (planned, fast, False)], strict=True))
+
+
+def test_a_cable_in_another_place_has_no_rate_finding():
+    real = with_rates(miswired(PLAN, random.Random(1), ["swapped"]), slice(0, 5), 1)
+    found = compare_cabling(PLAN, real)
+    wrong = {as_ends(text) for finding in found.cables for text in (*finding.planned, *finding.found)}
+    assert not wrong & {as_ends(each.cable) for each in found.rates}
+
+
+@pytest.mark.parametrize(("share", "is_compared"), [(0.49, True), (0.51, False), (1, False)])
+def test_rates_are_compared_if_half_of_the_cables_have_the_planned_rate(share, is_compared):
+    found = compare_cabling(PLAN, with_rates(PLAN, slice(0, round(share * PLAN.links)), 1))
+    assert (found.rates is not None, found.same) == (is_compared, not is_compared)
+
+
+def test_equal_speeds_of_different_formats_are_equal():
+    plan = with_rates(PLAN, slice(None), 4, 14.0625)
+    assert compare_cabling(plan, with_rates(plan, slice(None), 4, 14.0)).rates == ()

@@ -42,6 +42,32 @@ def test_a_replaced_switch_is_listed_with_status_0_as_the_help_states(tmp_path):
     )
 
 
+def test_a_slow_cable_is_named_in_text_json_and_csv(tmp_path):
+    found, table = tmp_path / "found.json", tmp_path / "table.csv"
+    assert run("fabric", RACK, "-o", found).exit_code == 0
+    fabric = json.loads(found.read_text())
+    fabric["links"][5]["width"] = 1
+    found.write_text(json.dumps(fabric))
+    result = run("compare", RACK, found, "--csv", table)
+    assert result.exit_code == 1
+    lines = [line for line in result.output.splitlines() if line.startswith("slower: ")]
+    assert "rates    1 cable slower than planned" in result.output and len(lines) == 1
+    assert lines[0].endswith(" has 1xSDR instead of 4xSDR")
+    answer = json.loads(run("compare", RACK, found, "--json").output)
+    assert [(each["kind"], each["real_rate"]) for each in answer["rate_findings"]] == [("slower", "1xSDR")]
+    assert (answer["same"], answer["edits"]) == (False, 0)
+    assert "slower" in table.read_text()
+
+
+def test_a_plan_without_rates_is_compared_without_them(tmp_path):
+    found = tmp_path / "found.txt"
+    found.write_text(Path(RACK).read_text().replace("4x", "12x"))
+    result = run("compare", RACK, found)
+    assert result.exit_code == 0
+    assert "rates    not compared, because most cables have another rate than in the plan" in result.output
+    assert json.loads(run("compare", RACK, found, "--json").output)["rate_findings"] is None
+
+
 def test_long_lists_are_cut(tmp_path):
     few, many = "ring:3,cas=1", "ring:3,cas=50"
     result = run("compare", few, many)
