@@ -32,13 +32,12 @@ from osm_plugin.report import Answer, Reporter
 from osm_plugin.route_or_reroute import Plan, options_key, route_or_reroute
 from osm_plugin.snapshot import CABLE, Snapshot, read_request
 from osm_plugin.staged_update import Change, plan_number
-from osm_plugin.state import SavedTables, fits
+from osm_plugin.state import SavedTables, fits, needs_more_vls
 from osm_plugin.switch_changes import SwitchChanges
 from osm_plugin.tables_in_force import State, with_classes_of
 from osm_plugin.worker_log import Clock, WorkerLog
 from routing.engines.base import Engine, offers_of
 from routing.errors import IbnueError, InputError, OptionError
-from routing.fabric import Fabric
 from routing.publish import VerifiedTables
 from routing.reroute import Precomputed, Stability, precompute
 from routing.tables import Routing
@@ -268,7 +267,7 @@ class RequestHandler:
         ``request`` is the message of the host, and ``clock`` measures the time of each phase.
         """
         snapshot = self._read(config)
-        pinned = self._pinned(snapshot.fabric, config)
+        pinned = self._pinned(snapshot, config)
         engine = self._engine(str(request["engine"]) if pinned is None else pinned.kept.engine, config)
         taken = self._take_over(engine, config, snapshot)
         with self._last_good.line_in_errors(config, engine.name):
@@ -276,21 +275,21 @@ class RequestHandler:
         clock.lap("fabric")
         key = options_key(options, snapshot.fabric.port_classes)
         options = roots_there(options, snapshot.fabric) if taken.optional_roots else options
-        start = self._start(engine, key, snapshot.fabric, config, request)
+        start = self._start(engine, key, snapshot, config, request)
         if pinned is not None:
             start = decide_pinned(snapshot.fabric, pinned.kept)
         clock.lap("state")
         return Job(snapshot, config, engine, options, key, taken.multicast_roots, pinned, start)
 
     def _start(
-        self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, request: Mapping[str, Any]
+        self, engine: Engine, key: str, snapshot: Snapshot, config: PluginConfig, request: Mapping[str, Any]
     ) -> Start:
         """Read the state file if it has changed, and decide how to get new tables from the tables in force.
 
         ``key`` identifies the options of the engine.  ``request`` reports how many rounds of an update schedule have
         been written, and which engines have failed.
         """
-        remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
+        fabric, remembers, stability = snapshot.fabric, offers_of(engine).recomputes, Stability(config.stability)
         failed = {name.removeprefix(PREFIX): deaths for name, deaths in request.get("failed", {}).items()}
         self.state.start_note = ""
         if failed.get(engine.name, 0) > 1:
@@ -304,7 +303,8 @@ class RequestHandler:
             return decide(fabric, None, stability=stability)
         # The tables in force can be tables of another engine, which has failed.  If a worker has ended while it
         # computed tables for `engine`, these tables in force may be the cause.  So they are not used in this case.
-        before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
+        usable = {} if failed.get(engine.name) else failed
+        before = self.state.before(engine.name, key, fabric, usable, data_vls=snapshot.data_vls)
         baseline = None if before is None else self.state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.
         written_all = before is not None and before.deferred is None
@@ -414,15 +414,21 @@ class RequestHandler:
         lines, self._lines = self._lines, []
         return lines
 
-    def _pinned(self, fabric: Fabric, config: PluginConfig) -> Pinned | None:
+    def _pinned(self, snapshot: Snapshot, config: PluginConfig) -> Pinned | None:
         """Return the tables that the administrator has pinned; None if no tables are pinned, or if the pinned tables
-        belong to another subnet or to an unknown engine.
+        cannot be used.
+
+        Pinned tables cannot be used if they belong to another subnet or to an unknown engine, or if they use more VLs
+        than OpenSM sets up.
         """
         found = self._historian.pinned(config, threads=threads_of(config))
         self._reporter.send({"pinned": None if found is None else found.name})
         if found is None:
             return None
-        if found.kept.engine in self._engines and fits(found.kept, fabric):
-            return replace(found, kept=with_classes_of(found.kept, fabric))
-        self.state.remarks.append("pin ignored: its tables are for another fabric, or from an unknown engine")
-        return None
+        if found.kept.engine not in self._engines or not fits(found.kept, snapshot.fabric):
+            self.state.remarks.append("pin ignored: its tables are for another fabric, or from an unknown engine")
+            return None
+        if found.kept.routing.vls > snapshot.data_vls:
+            self.state.remarks.append(f"pin ignored: {needs_more_vls(found.kept, snapshot.data_vls)}")
+            return None
+        return replace(found, kept=with_classes_of(found.kept, snapshot.fabric))

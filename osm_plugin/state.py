@@ -25,6 +25,7 @@ from routing.fabric import Fabric
 from routing.formats.atomic import atomic_write
 from routing.formats.bundle import Bundle, bundle_in, bundle_routing, save_bundle
 from routing.formats.npz import NpzReader
+from routing.numerals import count_noun
 from routing.reroute import Published
 from routing.tables import Routing
 
@@ -190,6 +191,11 @@ def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads
         return
     strength: Strength = "forward" if bundle.strength == "forward" else "reversible"
     check_certificate(fabric, routing, Certificate(bundle.order, strength, bundle.scope), threads=threads)
+
+
+def needs_more_vls(kept: SavedTables, data_vls: int) -> str:
+    """Return the reason, in words for the log, why tables cannot be used if OpenSM sets up ``data_vls`` data VLs."""
+    return f"its tables use {count_noun(kept.routing.vls, 'VL')}, and OpenSM sets up only {data_vls}"
 
 
 def fits(kept: SavedTables, fabric: Fabric) -> bool:

@@ -14,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from osm_plugin.file_keeper import FileKeeper, Reply, Stamp
-from osm_plugin.state import SavedTables, baseline_path, fits, read_number, read_state, save_state
+from osm_plugin.state import (
+    SavedTables,
+    baseline_path,
+    fits,
+    needs_more_vls,
+    read_number,
+    read_state,
+    save_state,
+)
 from routing.errors import IbnueError, TableError
 from routing.fabric import Fabric
 
@@ -214,13 +222,14 @@ class State:
             self.baseline = kept
 
     def before(
-        self, engine: str, options: str, fabric: Fabric, failed: Container[str] = frozenset()
+        self, engine: str, options: str, fabric: Fabric, failed: Container[str] = frozenset(), *, data_vls: int
     ) -> SavedTables | None:
         """Return the tables that OpenSM received last, if new tables may be computed from them; otherwise None.
 
         The last tables must be for the subnet of ``fabric``.  They must be tables of ``engine`` with ``options``, or of
-        one of the engines ``failed``, with any options.  These engines failed before ``engine`` was tried.  If there
-        are last tables, but the result is None, the attribute ``start_note`` has the reason.
+        one of the engines ``failed``, with any options.  These engines failed before ``engine`` was tried.  The tables
+        must use at most ``data_vls`` VLs, the number that OpenSM sets up.  If there are last tables, but the result is
+        None, the attribute ``start_note`` has the reason.
         """
         last, self.start_note = self.last, ""
         if last is None:
@@ -231,6 +240,8 @@ class State:
             why = f"it is from engine {last.engine}"
         elif last.engine == engine and last.options != options:
             why = "the engine's options have changed"
+        elif last.routing.vls > data_vls:
+            why = needs_more_vls(last, data_vls)
         else:
             if last.engine != engine:
                 self.start_note = f"the tables of {last.engine}, which has failed, are the starting point"

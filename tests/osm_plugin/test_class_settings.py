@@ -119,7 +119,7 @@ def test_tables_of_other_rules_are_not_kept_and_those_of_a_file_get_the_rules(tm
     write_state(tmp_path / "state.npz", kept)
     state = State()
     state.last = state.baseline = read_state(tmp_path / "state.npz")
-    assert state.before("updn", options_key(options), fabric) is None
-    before = state.before("updn", options_key(options, rules), fabric)
-    assert before.fabric.port_classes == rules and state.before("updn", before.options, fabric) is before
+    assert state.before("updn", options_key(options), fabric, data_vls=8) is None
+    before = state.before("updn", options_key(options, rules), fabric, data_vls=8)
+    assert before.fabric.port_classes == rules and state.before("updn", before.options, fabric, data_vls=8) is before
     assert state.baseline_of(before).fabric.port_classes == rules

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 from campaigns import some_of
+from click.testing import CliRunner
 from plugin_lab import children, comes_up, executes_worker, gone, logged, sweep_with_stopped_worker, worker_of
 from shared_builds import built_once
 from waiting import until
 
 import osm_plugin
+from osm_plugin.history import entries, history_folder
 from osm_plugin.last_good import read_saved
+from osm_plugin.state import read_state
+from routing.cli.command import main
 
 pytestmark = pytest.mark.lab
 
@@ -138,6 +142,26 @@ def test_the_next_engine_starts_from_the_last_tables_if_the_worker_dies_twice(ba
         assert lab.switch_lfts() == repaired and logged(lab, "ibnue-updn: fabric .*; tables unchanged;")
         lab.relink("sw1.1", 2)
         assert lab.switch_lfts() == before
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_tables_with_more_vls_than_opensm_sets_up_do_not_stop_other_engines(live, nets, tmp_path, pinned):
+    state = tmp_path / "state.npz"
+    toml = f"state_file = '{state}'\n"
+    with live(
+        nets("ring", "7", cas=1), "ibnue-dfsssp,no_fallback", toml=toml, config={"qos": True, "qos_max_vls": 8}
+    ) as lab:
+        assert lab.sweep.engine == "ibnue-dfsssp" and until(lambda: entries(history_folder(state)))
+    assert read_state(state).routing.vls == 8
+    engines = "ibnue-dfsssp,ibnue-nue,no_fallback"
+    if pinned:
+        assert CliRunner().invoke(main, ["plugin", "rollback", "1", "--config", str(live.config)]).exit_code == 0
+        engines = "ibnue-nue,no_fallback"
+    with live(nets("ring", "7", cas=1), engines, toml=toml) as lab:
+        assert lab.sweep.engine == "ibnue-nue"
+        why = "its tables use 8 VLs, and OpenSM sets up only 1"
+        assert logged(lab, f"ibnue-nue: fabric .* 1 VL, .*routed from scratch; .*{why}")
+        assert bool(logged(lab, f"pin ignored: {why}")) == pinned
 
 
 def test_the_first_failure_of_the_engine_that_routes_counts_if_an_engine_before_it_always_fails(

@@ -229,7 +229,7 @@ def test_tables_outlive_the_process(tmp_path, torus, degraded, started):
         written(state, path)
     again = started(path)
     assert again.take_remarks() == [f"state read from {path}"] and again.take_remarks() == []
-    before = again.before("nue", torus.options, torus.fabric)
+    before = again.before("nue", torus.options, torus.fabric, data_vls=8)
     assert same_tables(before.routing, degraded.routing)
     assert same_tables(again.baseline_of(before).routing, torus.routing)
 
@@ -401,7 +401,7 @@ def test_a_state_without_a_file_touches_none(tmp_path, torus, started):
     state = started(None)
     state.put(torus, reset=False)
     state.save()
-    assert list(tmp_path.iterdir()) == [] and state.before("nue", torus.options, torus.fabric) is torus
+    assert list(tmp_path.iterdir()) == [] and state.before("nue", torus.options, torus.fabric, data_vls=8) is torus
 
 
 @pytest.mark.parametrize(("position", "why"), [("nowhere/s.npz", "no such file"), (".", "is not a regular file")])
@@ -503,21 +503,25 @@ def test_a_keeper_that_dies_is_followed_by_another(tmp_path, torus, started):
 
 
 @pytest.mark.parametrize(
-    ("engine", "options", "topology", "why"),
+    ("engine", "options", "topology", "data_vls", "why"),
     [
-        ("dfsssp", None, "torus", "it is from engine nue"),
-        ("nue", "{}", "torus", "the engine's options have changed"),
-        ("nue", None, "ring", "it is for another fabric"),
+        ("dfsssp", None, "torus", 8, "it is from engine nue"),
+        ("nue", "{}", "torus", 8, "the engine's options have changed"),
+        ("nue", None, "ring", 8, "it is for another fabric"),
+        ("nue", None, "torus", 7, "its tables use 8 VLs, and OpenSM sets up only 7"),
+        ("updn", None, "torus", 1, "its tables use 8 VLs, and OpenSM sets up only 1"),
     ],
 )
-def test_a_state_that_does_not_fit_is_ignored_and_the_log_says_why(torus, engine, options, topology, why):
+def test_a_state_that_does_not_fit_is_ignored_and_the_log_says_why(torus, engine, options, topology, data_vls, why):
     state = State()
     state.put(torus, reset=False)
     fabric = torus.fabric
     if topology == "ring":
         ring = generate("ring", ["9"], cas=1)
         fabric = replace(ring, switch_guid=ring.switch_guid + np.uint64(1 << 40))
-    assert state.before(engine, torus.options if options is None else options, fabric) is None
+    failed = {"nue"} if engine == "updn" else set()
+    own = torus.options if options is None else options
+    assert state.before(engine, own, fabric, failed, data_vls=data_vls) is None
     assert state.start_note == f"state ignored: {why}"
 
 
