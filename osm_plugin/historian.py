@@ -86,7 +86,8 @@ class Historian:
     def _store(self, folder: Path, kept: SavedTables, most: int) -> None:
         problem = ""
         try:
-            store(folder, kept, most)
+            if store(folder, kept, most) is None:
+                return  # Nothing was written, so an earlier problem may still be there.
         except IbnueError as error:
             problem = f"history not written: {error}"
         if problem != self._unwritten:  # A problem is reported once, not in every sweep.

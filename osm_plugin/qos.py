@@ -115,6 +115,13 @@ class Classes:
     layer_vl: npt.NDArray[np.int64]
     line: str = ""
 
+    @property
+    def identity(self) -> bytes:
+        """Return bytes that identify the SLs and VLs of the classes; b"" if paths use the SLs of the engine's
+        tables.
+        """
+        return self.as_array().tobytes() + self.layer_vl.tobytes() if self.line else b""
+
     def as_array(self) -> npt.NDArray[np.void]:
         """Return the SLs and VLs of the classes as the struct that the C part of the plugin (the shim) reads."""
         found = np.zeros(1, CLASSES)

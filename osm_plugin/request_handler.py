@@ -88,6 +88,7 @@ class RequestHandler:
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
+        self._qos = b""  # Identity of the QoS classes of the last answer.
         self._asked = ""  # Name of the engine of the last request.
         # _reported: for each engine, the log lines that applied at the last request to this engine, such as lines about
         # unused options.
@@ -239,7 +240,8 @@ class RequestHandler:
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)
         kept = SavedTables(tables.fabric, tables.routing, tables.proof, *job.origin_of(tables.routing))
-        kept, base, change = self._changes.change(snapshot, kept, config)
+        qos_changed = classes.identity != self._qos
+        kept, base, change = self._changes.change(snapshot, kept, config, qos_changed=qos_changed)
         clock.lap("rounds")
         schedule = None if change is None else change.schedule
         roots, threads = job.multicast_roots, threads_of(config)
@@ -252,6 +254,7 @@ class RequestHandler:
             multicast=multicast.tree, classes=classes,
         )  # fmt: skip
         clock.lap("write")
+        self._qos = classes.identity
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
         figures = made.figures if base is None else {**made.figures, "entries_changed": base.changed}

@@ -41,6 +41,8 @@ class Change:
     replies
         False if both the old and the new tables are proven for replies, but the update schedule is not safe for
         replies.  True in all other cases.
+    qos_changed
+        Whether the SLs or VLs of QoS classes change.  Mixtures of old and new SLs of classes are not checked.
     """
 
     base: Base
@@ -48,6 +50,7 @@ class Change:
     schedule: UpdateSchedule | None
     asked: bool
     replies: bool = True
+    qos_changed: bool = False
 
     @property
     def any_sls(self) -> bool:
@@ -60,11 +63,14 @@ class Change:
     def describe(self) -> str:
         """Describe in a few words for the log how the new tables are written."""
         unknown = self.base.describe_unknown(self.after.fabric)
-        return f"{unknown}; {self._how(known=not unknown)}" if unknown else self._how()
+        text = f"{unknown}; {self._how(known=not unknown)}" if unknown else self._how()
+        return f"{text}; the SLs of QoS classes change, which is not judged" if self.qos_changed else text
 
     def _how(self, *, known: bool = True) -> str:
         schedule, aside = self.schedule, "" if self.replies else ", without replies"
         if schedule is None and known and not self.base.changed:
+            if self.base.sls == "unknown":
+                return "no LFT entry changes, but the SLs in use are unknown"
             return "only SLs and SL-to-VL tables change, which have no rounds"
         if schedule is None:
             return "written at once" + ", for which no safe rounds were found" * (self.asked and known)
@@ -95,25 +101,31 @@ def _which(schedule: UpdateSchedule) -> str:
     return "the last" if is_last else f"each from round {schedule.first_draining_round} on"
 
 
-def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:
+def stage_update(
+    base: Base, after: SavedTables, *, wanted: bool, qos_changed: bool = False, threads: int = 2
+) -> Change | None:
     """Return the change from the tables in the switches to the new tables; None if nothing changes.
 
     If ``wanted`` is true, search for an update schedule.  The search treats unknown entries as missing entries.  If
     there are unknown entries, the first round only removes entries, among them all unknown entries.  Packets that
     follow unknown entries can be anywhere, so all packets have to leave the fabric before the second round.
 
-    ``base`` has the tables in the switches, and ``after`` the new tables.
+    ``base`` has the tables in the switches, and ``after`` the new tables.  ``qos_changed`` states whether the SLs or
+    VLs of QoS classes change.
     """
-    if base.empty or _is_same(base):
+    same = _is_same(base)
+    # Equal LFTs are a change, too, if senders may use other SLs than those of the new tables.
+    other_sls = qos_changed or (base.sls == "unknown" and after.routing.vls > 1)
+    if base.empty or (same and not other_sls):
         return None
-    if not wanted:
-        return Change(base, after, None, asked=False)
+    if not wanted or same:
+        return Change(base, after, None, asked=False, qos_changed=qos_changed)
     schedule, replies = _find_schedule(base, after, threads=threads)
     if schedule is not None and not base.known and not schedule.only_removes:
         schedule = schedule.one_later(base.new.lft)
     if schedule is not None and len(schedule) > 1:
         after = replace(after, deferred=_deferred_entries(schedule, base.routing))
-    return Change(base, after, schedule, asked=True, replies=replies)
+    return Change(base, after, schedule, asked=True, replies=replies, qos_changed=qos_changed)
 
 
 def _is_same(base: Base) -> bool:

@@ -64,13 +64,14 @@ class SwitchChanges:
                 self._state.baseline = self._state.last
 
     def change(
-        self, snapshot: Snapshot, new: SavedTables, config: PluginConfig
+        self, snapshot: Snapshot, new: SavedTables, config: PluginConfig, *, qos_changed: bool = False
     ) -> tuple[SavedTables, Base | None, Change | None]:
         """Find the update schedule for new tables, and record the new tables as the tables in force.
 
         The schedule starts from the entries that the switches have, not from the tables that the worker remembers.
 
-        ``snapshot`` is OpenSM's request, which has the entries in the switches.
+        ``snapshot`` is OpenSM's request, which has the entries in the switches.  ``qos_changed`` states whether the SLs
+        or VLs of QoS classes change.
 
         Returns
         -------
@@ -82,7 +83,7 @@ class SwitchChanges:
             The change of the switches.  None if nothing changes, or if ``base`` is None.
         """
         base = self._base(snapshot, new)
-        change = None if base is None else self._scheduled(base, new, config)
+        change = None if base is None else self._scheduled(base, new, config, qos_changed=qos_changed)
         self._remember_left(new)
         if self._in_force is not None and self._in_force.routing is not new.routing:
             self._earlier.append(self._in_force)
@@ -115,7 +116,7 @@ class SwitchChanges:
             self._state.remark("base unknown: bug in the worker (its log has the traceback)")
             return None
 
-    def _scheduled(self, base: Base, new: SavedTables, config: PluginConfig) -> Change | None:
+    def _scheduled(self, base: Base, new: SavedTables, config: PluginConfig, *, qos_changed: bool) -> Change | None:
         """Return the change from the tables in the switches to the new tables, with its update schedule."""
         silent, self._silent = self._silent, base.silent(new.fabric)
         # A switch that answered neither in this sweep nor in the last sweep may never answer.  Then the tables are
@@ -123,10 +124,10 @@ class SwitchChanges:
         stays_silent = bool(self._silent & silent)
         try:
             wanted = config.transitions == "rounds" and not stays_silent
-            return stage_update(base, new, wanted=wanted, threads=threads_of(config))
+            return stage_update(base, new, wanted=wanted, qos_changed=qos_changed, threads=threads_of(config))
         except Exception:  # A failed search must not prevent OpenSM from getting proven tables.
             traceback.print_exc()
-            return Change(base, new, None, asked=True)
+            return Change(base, new, None, asked=True, qos_changed=qos_changed)
 
 
 def _guids(tables: SavedTables) -> set[int]:

@@ -25,7 +25,8 @@ The result of this search is only information for the administrator, because Ope
 def transition_line(change: Change, *, threads: int = 2) -> str | None:
     """Return a line for the log that states whether a change of tables is safe; None if nothing changes.
 
-    If entries in the switches are unknown, the line states that the change is not judged.  If the change has an update
+    If entries in the switches are unknown, or the SLs of QoS classes change, the line states that the change is not
+    judged.  If the change has an update
     schedule, the line describes its rounds, which are safe.
 
     Without a schedule, OpenSM writes all switches at once, in an order that the plugin does not control.  This function
@@ -36,6 +37,8 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:
         return f"transition not judged: {unknown}"
+    if change.qos_changed:
+        return "transition not judged: the SLs of QoS classes change, and senders may still use the old SLs"
     if change.schedule is not None:
         return _describe_rounds(change, change.schedule)
     old, new, lost = checked_tables(change.base)
@@ -45,9 +48,10 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
     found = prove_transition(
         base.fabric, old, new, lost=lost, rewired=base.rewired, rounds=rounds, drain=drain, threads=threads
     )
-    if not (found.entries or found.sls_differ or found.sl2vl_differ):
+    is_safe = found.verdict == "any-order"
+    if not (found.entries or found.sls_differ or found.sl2vl_differ) and (is_safe or not change.any_sls):
         return None
-    if change.any_sls and found.verdict != "any-order":
+    if base.sls == "unknown" and not is_safe:
         why = "the SLs in use are unknown, and some SLs may cause a credit loop while tables are mixed"
         return f"transition not judged: {why}; {extent(found.entries, found.lids, found.blocks)}"
     return "; ".join([f"transition {found.verdict}: {found.reason}", *_assumed(change), *_details(found)])
@@ -87,7 +91,8 @@ def _describe_rounds(change: Change, schedule: UpdateSchedule) -> str | None:
 
 
 def _details(found: Transition) -> list[str]:
-    report = [extent(found.entries, found.lids, found.blocks)]
+    report = ["OpenSM does not follow these steps"] if found.verdict == "drained" else []
+    report.append(extent(found.entries, found.lids, found.blocks))
     if found.sls_differ or found.sl2vl_differ:
         report.append(" and ".join(["SLs"] * found.sls_differ + ["SL2VL"] * found.sl2vl_differ) + " change")
     if found.loop is not None:

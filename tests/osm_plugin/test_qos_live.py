@@ -168,6 +168,7 @@ def test_a_policy_that_changes_counts_from_the_next_sweep_on(qos, tmp_path):
         found = by_lids(lab, lab.requested_sls())
         assert 4 in found.values() and 1 not in found.values()
         Walk(lab).used([found])
+        until(lambda: logged(lab, "transition not judged: the SLs of QoS classes change"))
 
 
 def test_a_policy_file_that_is_gone_does_not_count_in_the_next_sweep(qos, tmp_path):

@@ -3,10 +3,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from switch_tables import change_of
+from switch_tables import base_for, change_of, holding
 
 from osm_plugin.background import LastItemThread
+from osm_plugin.base import base_of
 from osm_plugin.route_or_reroute import options_key
+from osm_plugin.staged_update import stage_update
 from osm_plugin.state import SavedTables
 from osm_plugin.transition import transition_line
 from osm_plugin.transition_check import check_transition
@@ -19,10 +21,10 @@ from routing.topologies import generate
 OPTIONS = EngineOptions(effort=0.1, vls=1)
 
 
-def kept(fabric, **options):
+def kept(fabric, engine="updn", **options):
     chosen = replace(OPTIONS, **options)
-    routing = ENGINES["updn"].route(fabric, chosen)
-    return SavedTables(fabric, routing, prove(fabric, routing), "updn", options_key(chosen))
+    routing = ENGINES[engine].route(fabric, chosen)
+    return SavedTables(fabric, routing, prove(fabric, routing), engine, options_key(chosen))
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,7 @@ def test_a_loop_on_the_path_is_named(torus, turned):
     line = transition_line(at_once(torus, turned))
     assert line.startswith(("transition ordered", "transition drained"))
     assert "credit loop of" in line
+    assert ("OpenSM does not follow these steps" in line) == line.startswith("transition drained")
     assert "entries of" in line
     assert "\n" not in line
 
@@ -73,6 +76,46 @@ def test_a_change_that_is_safe_says_so(tree):
     line = transition_line(change)
     assert line == transition_line(at_once(tree, replace(tree, routing=routing)))
     assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entry of 1 LID in 1 block")
+
+
+@pytest.fixture(scope="module")
+def ring():
+    """Return tables of a ring that need two VLs, because all routes together have a credit loop."""
+    return kept(generate("ring", ["7"], cas=1), "dfsssp", vls=8)
+
+
+def with_unknown_sls(before, after, *, wanted):
+    """Return the change if the worker knows the LFTs ``before``, but not the SLs in use."""
+    return stage_update(base_of(after.fabric, holding(before, after.fabric), after.routing), after, wanted=wanted)
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_equal_lfts_are_not_judged_if_the_sls_in_use_are_unknown(ring, wanted):
+    change = with_unknown_sls(ring, ring, wanted=wanted)
+    assert change.describe() == "no LFT entry changes, but the SLs in use are unknown"
+    assert transition_line(change).startswith("transition not judged: the SLs in use are unknown")
+
+
+def test_equal_lfts_are_not_worth_a_line_if_they_are_safe_with_any_sls(torus, tree):
+    assert with_unknown_sls(torus, torus, wanted=True) is None
+    several = kept(tree.fabric, vls=2)
+    assert several.routing.vls == 2
+    assert transition_line(with_unknown_sls(several, several, wanted=True)) is None
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_old_tables_with_unknown_sls_are_not_said_to_have_a_loop(ring, wanted):
+    change = with_unknown_sls(ring, kept(ring.fabric), wanted=wanted)
+    if change.schedule is None:
+        assert transition_line(change).startswith("transition not judged: the SLs in use are unknown")
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_other_sls_of_qos_classes_are_not_judged(torus, turned, tree, same):
+    before, after = (tree, tree) if same else (torus, turned)
+    change = stage_update(base_for(before, after), after, wanted=True, qos_changed=True)
+    assert change.describe().endswith("; the SLs of QoS classes change, which is not judged")
+    assert transition_line(change).startswith("transition not judged: the SLs of QoS classes change")
 
 
 def test_each_change_is_reported_once(torus, turned):
