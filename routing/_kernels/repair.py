@@ -231,12 +231,15 @@ class SearchLimits:
     overshoot
         Percentage for an additional first pass.  A move of this pass may raise the utilisation of other channels above
         the utilisation of the channel that it relieves, by up to this percentage.  0: there is no such pass.
+    restored
+        Number of changed entries that may get their value in the previous tables again after each pass of moves.
     """
 
     goal: int
     budget: int
     work: int
     overshoot: int = 0
+    restored: int = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +333,7 @@ def rebalance(
     lft = writable_copy(lft)
     load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     counts = np.zeros(3, np.int64)
-    bounds = limits.goal, limits.budget, limits.work, limits.overshoot
+    bounds = limits.goal, limits.budget, limits.work, limits.overshoot, limits.restored
     call(lib.ibn_repair_rebalance, fabric, lft, written, sl, masks, order, load, *bounds, PAGE, counts)
     forbid_writes(lft)
     forbid_writes(masks)

@@ -92,7 +92,7 @@ def spread(
     more.  The tables of every step are proven.
 
     Paths of a step may close a cycle with dependencies of the baseline tables.  In that case, once the fabric is free
-    of faults, further steps restore LFT columns of the baseline tables until all are restored.
+    of faults, further steps restore entries and SLs of the baseline tables until all are restored.
 
     Parameters
     ----------

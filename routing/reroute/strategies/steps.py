@@ -127,9 +127,10 @@ def is_safe_change(
 
     ``was`` is the proof of the old tables.  This proof may have been made for another fabric.  For a while, the rounds
     may remove up to 1/64 of all entries, or up to ``few`` entries if this is more.  Switches drop packets at removed
-    entries, so ``few`` is 0 by default.
+    entries, so ``few`` is 0 by default.  Replies count if both proofs cover them.
     """
-    one, other, replies = was.cdg_on(fabric), new.proof.cdg_on(fabric), new.proof.strength == "reversible"
+    one, other = was.cdg_on(fabric), new.proof.cdg_on(fabric)
+    replies = was.strength == new.proof.strength == "reversible"
     known = None if one is None or other is None else one | other
     return find_schedule(fabric, old, new.routing, known=known, replies=replies, few=few, threads=threads) is not None
 

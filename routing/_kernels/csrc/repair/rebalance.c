@@ -478,7 +478,7 @@ static bool prepare(rebalance_search *look)
 
 int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written, uint8_t *sl, uint16_t *dependencies,
                          int32_t *order, int64_t *load, int64_t goal, int64_t budget, int64_t work, int32_t overshoot,
-                         int64_t page, int64_t *counts)
+                         int64_t restored, int64_t page, int64_t *counts)
 {
     int64_t ignored[COUNTS] = {0};
     repair_state state = {
@@ -491,7 +491,7 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written,
                               .into = f->into,
                               .into_first = f->into_first};
     rebalance_search look = {
-        .state = &state, .goal = goal, .budget = budget, .work = work, .ceiling = 100, .counts = counts};
+        .state = &state, .goal = goal, .budget = budget, .restored = restored, .work = work, .ceiling = 100, .counts = counts};
     memset(counts, 0, 3 * sizeof *counts);
     int code = prepare(&look) && ibn_repair_prepare(&state) && ibn_repair_open_graph(&state, dependencies, order)
                    ? OK

@@ -112,10 +112,11 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
  * overshoot: percentage for an additional first pass.  A move of this pass may raise the utilisation of other channels
  * above the utilisation of the channel that it relieves, by up to this percentage.  0: there is no such pass.
+ * restored: largest number of changed entries that get the value in fabric->preferred again after each pass of moves.
  * page: number of entries in a page; see `written`.
  * counts: int64 [3], output: increase of the number of changed entries; work done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,
                          uint16_t *dependencies, int32_t *order, int64_t *load, int64_t goal, int64_t budget,
-                         int64_t work, int32_t overshoot, int64_t page, int64_t *counts);
+                         int64_t work, int32_t overshoot, int64_t restored, int64_t page, int64_t *counts);

@@ -100,7 +100,8 @@ int32_t ibn_repair_rebalance_restore_entries(rebalance_search *look)
     look->failed = !list;
     if (moved > 1)
         qsort(list, (size_t)moved, sizeof *list, by_small_flow);
-    for (int32_t i = 0; i < moved && !look->failed && look->work > look->state->graph.visited; i++)
+    for (int32_t i = 0; i < moved && count < look->restored && !look->failed && look->work > look->state->graph.visited;
+         i++)
         count += restore(look, &list[i], most);
     free(list);
     look->budget += count;

@@ -40,6 +40,7 @@ typedef struct {
     /* a channel is relieved only while its utilisation (load times inverse capacity) is above this value */
     int64_t goal;
     int64_t budget; /* number of further entries that may become different from the previous tables */
+    int64_t restored; /* largest number of changed entries that are restored after each pass of moves */
     /* limit of the utilisation that a move may cause on other channels, in percent of the relieved channel's
      * utilisation.  (The ceilings in trees/descent.h are something else.) */
     int64_t ceiling;
