@@ -80,6 +80,8 @@ class Change:
         if schedule.only_removes:
             sizes[0] = np.count_nonzero((schedule.round == 1) | (schedule.removed_in_round == 1))
         sizes[0] += np.count_nonzero(self.base.unknown)
+        if self.base.known:  # The schedule leaves out entries that lead nowhere, such as entries to a lost LID.
+            sizes[0] += max(0, self.base.changed - len(schedule.lid))
         removed = ["all unknown entries"] * (not known)
         removed += ["entries of paths over changed cables"] * schedule.only_removes
         entries = f"{', '.join(map(str, sizes))} and {count_noun(int(last), 'entry')}"

@@ -26,8 +26,7 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
     """Return a line for the log that states whether a change of tables is safe; None if nothing changes.
 
     If entries in the switches are unknown, or the SLs of QoS classes change, the line states that the change is not
-    judged.  If the change has an update
-    schedule, the line describes its rounds, which are safe.
+    judged.  If the change has an update schedule, the line describes its rounds, which are safe.
 
     Without a schedule, OpenSM writes all switches at once, in an order that the plugin does not control.  This function
     then examines all mixtures of the old and the new tables.  The verdict "any-order" means that no mixture has a

@@ -1,5 +1,6 @@
 """Check the rounds that the worker passes to the shim, and how the worker treats rounds that were written in part."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +50,16 @@ def test_entries_of_later_rounds_are_deferred_with_their_old_port(two):
     assert np.array_equal(first, next(schedule.states(old.lft, two.after.routing.lft)))
     assert late.sum() == 1
     assert two.describe() == f"written in 2 rounds of {len(late) - 1} and 1 entry"
+
+
+def test_entries_to_a_lost_ca_are_counted_in_the_first_round():
+    """The line states how many entries change, and the sizes of its rounds must add up to this number."""
+    baseline, repaired = pulled("updn", 1)
+    less = apply_faults(repaired.fabric, [parse_fault("ca0.0.0", repaired.fabric)])
+    found = reroute(ENGINES["updn"], OPTIONS, baseline, less, baseline=baseline)
+    change = change_of(baseline, SavedTables(less, found.routing, found.proof, "updn", baseline.options))
+    sizes = re.match(r"written in 2 rounds of (\d+) and (\d+) entr", change.describe())
+    assert sum(map(int, sizes.groups())) == change.base.changed > len(change.schedule.lid)
 
 
 def test_rounds_that_are_not_wanted_are_not_searched():
@@ -208,7 +219,7 @@ def states_of(deferred, after):
 def test_removed_entries_are_listed_twice_and_have_no_port_in_between(drained, monkeypatch):
     after = drained.after
     monkeypatch.setattr("osm_plugin.staged_update._find_schedule", lambda *_, **__: (drained.schedule, True))
-    change = stage_update(drained.base, after, wanted=True)
+    change = stage_update(replace(drained.base, changed=len(drained.schedule.lid)), after, wanted=True)
     old = drained.base.routing
     wanted = drained.schedule.states(old.lft, after.routing.lft)
     reported = states_of(change.after.deferred, after.routing.lft)
