@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -145,12 +146,11 @@ def report(
     if best is None:
         echo_lines("no engine routes this fabric without a credit loop")
         return
-    more = "".join(
-        [f" --vls {vls}" if vls else "", f" --seed {seed}" if seed != 1 else "", " --reversible" * reversible]
-    )
+    more = [*fabric_argument.words(), *(("--vls", str(vls)) if vls else ())]
+    more += [*(("--seed", str(seed)) if seed != 1 else ()), *["--reversible"] * reversible, "-o", "tables"]
     print_rows([
         ("recommended", f"{best.candidate.engine}: {best.reason}"),
-        ("next", f"ibnue route {fabric} -e {best.candidate.engine}{more} -o tables"),
+        ("next", shlex.join(["ibnue", "route", fabric, "-e", best.candidate.engine, *more])),
     ])  # fmt: skip
 
 

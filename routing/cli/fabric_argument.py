@@ -23,6 +23,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _GIVEN = "routing.cli.fabric_argument.given"
 """Key of click's context under which the options of this module store their values."""
+_WORDS = "routing.cli.fabric_argument.words"
+"""Key of click's context under which these options are stored as words of the command line."""
 
 
 def _option(*names: str, read: Callable[[Any], Any] | None = None, **how: Any) -> Callable[[Command], Command]:
@@ -34,8 +36,19 @@ def _option(*names: str, read: Callable[[Any], Any] | None = None, **how: Any) -
     def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value:
             ctx.meta.setdefault(_GIVEN, {})[param.name] = value if read is None else read(value)
+            _keep_words(ctx, param, value if isinstance(value, tuple) else (value,))
 
     return click.option(*names, expose_value=False, callback=keep, **how)
+
+
+def _keep_words(ctx: click.Context, param: click.Parameter, values: Sequence[Any]) -> None:
+    ctx.meta.setdefault(_WORDS, []).extend(word for value in values for word in (param.opts[0], str(value)))
+
+
+def words() -> Sequence[str]:
+    """Return the options of this module that the user gave to the running command, as words of a command line."""
+    found: list[str] = click.get_current_context().meta.get(_WORDS, [])
+    return found
 
 
 def given() -> Mapping[str, Any]:
@@ -75,6 +88,7 @@ def class_options(command: Command) -> Command:
             if not (equals and label and value):
                 raise click.BadParameter(f"{text!r} is not {param.metavar}", ctx, param)
             ctx.meta.setdefault(_GIVEN, {}).setdefault("classes", []).append((param.name, label, value))
+        _keep_words(ctx, param, values)
 
     for setting in reversed(SETTINGS):
         command = click.option(

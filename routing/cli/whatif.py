@@ -350,10 +350,13 @@ def facts(baseline: Baseline, effects: Sequence[Effect], tables: Path | None) ->
     worst: dict[str, Effect] = {}
     for effect in sorted(effects, key=severity, reverse=True):
         worst.setdefault(effect.kind, effect)
-    report = (
-        f"{e.kind} {first_of(e.faults)}" + (f" ({e.reason})" if e.how == "failed" else "") for e in worst.values()
-    )
-    yield "hurts most", "; ".join(report)
+    yield "hurts most", "; ".join(_described(effect) for effect in worst.values())
+
+
+def _described(effect: Effect) -> str:
+    """Return the kind and the faults of a scenario.  If the re-route failed, the reason follows."""
+    names = first_of(effect.faults).removeprefix(f"{effect.kind} ")
+    return f"{effect.kind} {names}" + (f" ({effect.reason})" if effect.how == "failed" else "")
 
 
 def as_object(baseline: Baseline, tables: Path | None, effects: Sequence[Effect], limits: Limits) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from routing._kernels.differing import changed_lids
 from routing.fabric import NO_PORT
 from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.baseline import is_same
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
 from routing.reroute.rebalance import in_frame, kept_share
@@ -46,8 +47,9 @@ def rate_kept(found: Rerouted, request: Request) -> float | None:
     if found.kept is not None:
         return found.kept
     for there in (before, request.baseline):
-        if there is not None and found.routing is there.routing:
-            return kept_share(before, there.fabric.channels, there.load)
+        # The flow on a channel is known, but the channel may have become slower since.
+        if there is not None and found.routing is there.routing and is_same(there.fabric, fabric):
+            return kept_share(before, fabric.channels, there.load)
     return kept_share(before, fabric.channels, flow_towards(fabric, found.routing, threads=request.options.threads))
 
 

@@ -1,7 +1,9 @@
 """Check ``ibnue advise``: its table, its recommendation, and the next command that it prints."""
 
 import json
+import shlex
 from functools import cache
+from itertools import pairwise
 
 from command_runs import run
 
@@ -22,6 +24,17 @@ def test_the_command_prints_the_table_and_the_next_command():
     assert found["recommended"]["engine"] == next_command[5]
     engines = {each["engine"] for each in found["candidates"]}
     assert engines >= {"updn", "nue"} and engines.isdisjoint({"auto", "minhop", "sssp"})
+
+
+def test_the_next_command_has_the_options_for_the_fabric(tmp_path):
+    path = tmp_path / "a fabric.json"
+    assert run("fabric", "torus:4x3,cas=2", "-o", str(path)).exit_code == 0
+    given = ["--class", "storage=ca0.*", "--class-weight", "storage=1:4", "--lmc", "1", "--vls", "4"]
+    done = run("advise", str(path), "--links", "0", *given)
+    label, *words = shlex.split(done.stdout.splitlines()[-1])
+    assert label == "next" and words[:3] == ["ibnue", "route", str(path)]
+    assert {*pairwise(words)} >= {*zip(given[::2], given[1::2], strict=True)}
+    assert run(*words[1:-2]).exit_code == 0
 
 
 def test_the_command_prints_the_effort_that_a_budget_allows():

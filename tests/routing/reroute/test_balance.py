@@ -22,7 +22,7 @@ from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import NO_PORT, NodeKind
-from routing.faults import apply_faults, every_switch
+from routing.faults import apply_faults, every_switch, parse_fault
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, context, rebalance, reroute, spread
 from routing.reroute.installed import installed
@@ -74,6 +74,18 @@ def test_kept_rate_equals_a_walk_and_few_entries_move(data):
     figures = found.statistics
     allowed = max(6 * max(found.broken, figures.missing or 0), found.routing.lft.size // 100)
     assert (figures.moved_for_balance or 0) <= max(0, allowed - (figures.displaced or 0))
+
+
+def test_the_kept_rate_counts_a_link_that_has_become_slower():
+    """All entries stay as they are, but the rate falls to that of the slow link."""
+    fabric = generate("torus", ["4x4"], cas=2)
+    before = published(fabric, "updn")
+    slow = apply_faults(fabric, [parse_fault("degrade sw0.0/3 1x SDR", fabric)])
+    found = reroute(ENGINES["updn"], OPTIONS, before, slow, baseline=before)
+    assert found.how == "unchanged"
+    rates = [1 / fullest_by_walking(each, before.routing.lft) for each in (fabric, slow)]
+    assert found.kept == pytest.approx(rates[1] / rates[0], rel=1e-6)
+    assert found.kept < 0.5
 
 
 @pytest.mark.parametrize("name", ["updn", "dfsssp"])
