@@ -68,7 +68,7 @@ class Request:
         certificate, row = self.before.proof.certificate, uniform_sl2vl(self.before.routing)
         if certificate is None:
             promised = self.engine.promise is Promise.DEADLOCK_FREE
-            return Refusal("the previous tables had a credit loop") if promised else None
+            return Refusal("the previous tables have no certificate") if promised else None
         if row is None or self.before.proof.cdg is None:
             return VLS_CHANGE
         return Refusal("SLs are by the LID of the sender") if self.sl_is_per_source_lid else None

@@ -21,12 +21,12 @@ from routing.reroute.verify import verify_new_sls
 def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     """Fill the missing entries with the fewest changes, and choose SLs for the paths that changed.
 
-    Refuse if the previous tables had a credit loop, if too many entries are missing, or if the VLs do not suffice to
+    Refuse if the previous tables have no certificate, if too many entries are missing, or if the VLs do not suffice to
     avoid CDG cycles.
     """
     request, start, certificate = context.request, context.start, context.certificate
     if certificate is None:
-        return Refusal("the previous tables had a credit loop")
+        return Refusal("the previous tables have no certificate")
     if np.count_nonzero((start.lft == NO_PORT) & remote_pairs(request.fabric)) > budget.missing_entries:
         return Refusal("too many entries are missing")
     lft = fill_with_fewest_changes(request.fabric, start.lft)

@@ -404,7 +404,7 @@ def test_earlier_tables_with_a_credit_loop_are_not_kept_by_an_engine_that_promis
     reported = json.loads(result.stdout)
     assert reported["certified"]
     assert reported["rerouted"]["method"] == "fresh"
-    assert reported["rerouted"]["reason"] == "the previous tables had a credit loop"
+    assert reported["rerouted"]["reason"] == "the previous tables have no certificate"
 
 
 def test_earlier_tables_of_another_fabric(torus, routed):
