@@ -13,7 +13,7 @@ from statements import statements
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("routing", "osm_plugin", "ibsim_fixtures", "ibnue")
 MOST_LINES_OF_A_FUNCTION = 60
-MOST_LINES = 72_010
+MOST_LINES = 72_040
 """Upper bound of the number of lines of product code.  Raise it only for a new feature, and delete unused
 code first.
 """
