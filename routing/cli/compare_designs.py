@@ -15,6 +15,7 @@ from routing.cli.param_types import Number, seed_option, threads_option
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import DEFAULT, ENGINES
 from routing.errors import OptionError
+from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.advise.designs import Design, Prices
@@ -155,7 +156,8 @@ def show(found: Sequence[Design], prices: Prices) -> None:
     the prices.
     """
     for number, design in enumerate(found, 1):
-        parts = f"{design.fabric.switches} switches, {design.cables} cables between them, {design.hosts} CAs"
+        switches = count_noun(design.fabric.switches, "switch")
+        parts = f"{switches}, {design.cables} cables between them, {design.hosts} CAs"
         echo_lines(f"{number}  {design.text}: {parts}")
     print_table(COLUMNS, [cells(number, record(design)) for number, design in enumerate(found, 1)], texts=1)
     for number, design in enumerate(found, 1):

@@ -52,8 +52,9 @@ def route(
     ibnue route ibnetdiscover.out -e updn --vls 4 --root spine1 --root spine2 -o tables
     ibnue route now.net --previous tables --was before.net -o new
 
-    Exit status 1 if the tables are incomplete or have a credit loop.  An engine that does not promise freedom from
-    credit loops, such as minhop, may leave a loop.  The tables are written nevertheless, and the report names the loop.
+    Exit status 1 if the engine finds no tables, or if the tables are incomplete or have a credit loop.  An engine that
+    does not promise freedom from credit loops, such as minhop, may leave a loop.  The tables are written nevertheless,
+    and the report names the loop.
     """
     from routing.publish import verify
     from routing.quality import bisection_share, measure
