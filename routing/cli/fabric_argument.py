@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from routing.class_settings import SETTINGS
-from routing.errors import DamagedBundle, InputError, OptionError, TableError
+from routing.errors import DamagedBundle, InputError, InputWarning, OptionError, TableError
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -342,4 +343,7 @@ def read(text: str, words: Sequence[str] = (), *, lmc: int = 0, guid2lid: Path |
     require_fabric(text)
     from routing.formats.fabric_files import read_fabric
 
-    return named(read_fabric(Path(text), lmc=lmc, guid2lid=guid2lid))
+    fabric = read_fabric(Path(text), lmc=lmc, guid2lid=guid2lid)
+    if lmc and fabric.endports and not (fabric.endport_lmc == lmc).any():
+        warnings.warn(InputWarning(f"{text} states the LIDs of all end ports, so --lmc has no effect"), stacklevel=2)
+    return named(fabric)

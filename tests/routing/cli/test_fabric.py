@@ -121,3 +121,12 @@ def test_a_target_that_cannot_be_written(target, tmp_path):
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.rglob("*")] == ["dir.net"]
+
+
+def test_an_lmc_without_effect_is_a_warning(tmp_path):
+    stated, without = tmp_path / "stated.json", tmp_path / "without.net"
+    for path in (stated, without):
+        assert run("fabric", "torus:3x3,cas=2", "-o", path).exit_code == 0
+    warning = f"ibnue: warning: {stated} states the LIDs of all end ports, so --lmc has no effect\n"
+    assert run("fabric", stated, "--lmc", "2").stderr == warning
+    assert run("fabric", stated, "--lmc", "0").stderr == run("fabric", without, "--lmc", "2").stderr == ""
