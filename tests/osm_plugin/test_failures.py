@@ -151,7 +151,7 @@ def test_tables_with_more_vls_than_opensm_sets_up_do_not_stop_other_engines(live
     with live(
         nets("ring", "7", cas=1), "ibnue-dfsssp,no_fallback", toml=toml, config={"qos": True, "qos_max_vls": 8}
     ) as lab:
-        assert lab.sweep.engine == "ibnue-dfsssp" and until(lambda: entries(history_folder(state)))
+        assert lab.sweep.engine == "ibnue-dfsssp" and until(lambda: state.exists() and entries(history_folder(state)))
     assert read_state(state).routing.vls == 8
     engines = "ibnue-dfsssp,ibnue-nue,no_fallback"
     if pinned:

@@ -491,7 +491,8 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written,
                               .into = f->into,
                               .into_first = f->into_first};
     rebalance_search look = {
-        .state = &state, .goal = goal, .budget = budget, .restored = restored, .work = work, .ceiling = 100, .counts = counts};
+        .state = &state, .goal = goal, .budget = budget, .restored = restored,
+        .work = work,    .ceiling = 100, .counts = counts};
     memset(counts, 0, 3 * sizeof *counts);
     int code = prepare(&look) && ibn_repair_prepare(&state) && ibn_repair_open_graph(&state, dependencies, order)
                    ? OK
